@@ -1,0 +1,167 @@
+//! Reading a transcript file line by line, on a thread beside the writer.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::mpsc::SyncSender;
+
+use crate::transcript::line::Ending;
+use crate::transcript::reading::Reading;
+
+/// How much is handed over at a time.
+const BATCH_BYTES: usize = 4 << 20;
+const BATCH_READINGS: usize = 4000;
+
+/// The longest line that is kept: SQLite takes no value over 1,000,000,000 bytes.
+const MAX_LINE: usize = 990_000_000;
+
+/// A reading and the line it stands on, counted from 1.
+pub(super) struct Numbered {
+    pub(super) line: u64,
+    pub(super) reading: Reading,
+}
+
+/// What the reader hands over.
+pub(super) enum Handed {
+    /// Some lines, and how many bytes were read in all.
+    Batch(Vec<Numbered>, u64),
+    /// A line that is too long to keep.
+    TooLong(u64),
+    /// The end of the file.
+    End(Box<Prefix>),
+    /// The file could not be read further.
+    Failed(io::Error),
+}
+
+/// The whole lines at the beginning of a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Prefix {
+    pub(super) lines: u64,
+    pub(super) bytes: u64,
+    hasher: blake3::Hasher,
+}
+
+impl Prefix {
+    pub(super) fn hash(&self) -> Vec<u8> {
+        self.hasher.finalize().as_bytes().to_vec()
+    }
+}
+
+/// Reads the first `bytes` of a file; `None` if it has fewer or does not end a line there.
+pub(super) fn read_prefix(path: &Path, lines: u64, bytes: u64) -> io::Result<Option<Prefix>> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() < bytes {
+        return Ok(None);
+    }
+    let mut hasher = blake3::Hasher::new();
+    let read = io::copy(&mut file.by_ref().take(bytes), &mut hasher)?;
+    Ok((read == bytes).then_some(Prefix {
+        lines,
+        bytes,
+        hasher,
+    }))
+}
+
+/// Reads the lines of a file behind `from`, and hands them over until the receiver is gone.
+pub(super) fn read(path: &Path, from: Prefix, to: &SyncSender<Handed>) {
+    let mut reader = Lines {
+        prefix: from,
+        batch: Vec::new(),
+        batch_bytes: 0,
+        to,
+    };
+    let end = match reader.read(path) {
+        Ok(()) => Handed::End(Box::new(reader.prefix)),
+        Err(error) => Handed::Failed(error),
+    };
+    // The receiver is gone only if the import was stopped.
+    drop(to.send(end));
+}
+
+struct Lines<'a> {
+    prefix: Prefix,
+    batch: Vec<Numbered>,
+    batch_bytes: usize,
+    to: &'a SyncSender<Handed>,
+}
+
+impl Lines<'_> {
+    fn read(&mut self, path: &Path) -> io::Result<()> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(self.prefix.bytes))?;
+        let mut file = BufReader::with_capacity(1 << 20, file);
+        let mut line = Vec::new();
+        let mut number = self.prefix.lines;
+        loop {
+            line.clear();
+            let read = file
+                .by_ref()
+                .take(MAX_LINE as u64 + 1)
+                .read_until(b'\n', &mut line)?;
+            if read == 0 {
+                break;
+            }
+            number += 1;
+            let ended = line.last() == Some(&b'\n');
+            if !ended && read > MAX_LINE {
+                self.prefix.hasher.update(&line);
+                self.prefix.bytes += read as u64 + self.skip_line(&mut file)?;
+                self.prefix.lines = number;
+                if !self.hand_over() || self.to.send(Handed::TooLong(number)).is_err() {
+                    return Ok(());
+                }
+                continue;
+            }
+            if ended {
+                self.prefix.hasher.update(&line);
+                self.prefix.bytes += read as u64;
+                self.prefix.lines = number;
+                line.pop();
+            }
+            let ending = if ended { Ending::Lf } else { Ending::Eof };
+            self.batch
+                .extend(
+                    Reading::of_line(&line, ending)
+                        .into_iter()
+                        .map(|reading| Numbered {
+                            line: number,
+                            reading,
+                        }),
+                );
+            self.batch_bytes += read;
+            let full = self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_READINGS;
+            if full && !self.hand_over() {
+                return Ok(());
+            }
+        }
+        self.hand_over();
+        Ok(())
+    }
+
+    /// Hands over what was read; `false` if nobody takes it any more.
+    fn hand_over(&mut self) -> bool {
+        self.batch_bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        batch.is_empty()
+            || self
+                .to
+                .send(Handed::Batch(batch, self.prefix.bytes))
+                .is_ok()
+    }
+
+    /// Reads to the end of a line that is too long, and returns how many bytes that was.
+    fn skip_line(&mut self, file: &mut impl BufRead) -> io::Result<u64> {
+        let mut skipped = 0;
+        loop {
+            let part = file.fill_buf()?;
+            let end = part.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+            let taken = end.unwrap_or(part.len());
+            self.prefix.hasher.update(&part[..taken]);
+            skipped += taken as u64;
+            file.consume(taken);
+            if end.is_some() || taken == 0 {
+                return Ok(skipped);
+            }
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Turnkeep keeps an AI agent's sessions in one SQLite file, so that an app can resume, search and
+//! audit them. A crash at any instant loses nothing that was acknowledged.
+//!
+//! ```
+//! use turnkeep::{NewMessage, NewSession, Store};
+//! # fn main() -> turnkeep::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("turnkeep.db");
+//! let store = Store::open(&path)?;
+//! let desk = store.sessions().create(NewSession::in_project("shop").cwd("/srv/shop").titled("order desk"))?;
+//!
+//! // A prompt begins a turn. When `append` returns, it is stored durably.
+//! let prompt = desk.messages().append(NewMessage::user("Note order A17 in orders.txt"))?;
+//!
+//! // The model answers with a call: it is pending from this moment on.
+//! desk.messages().append(NewMessage::assistant(serde_json::json!([
+//!     {"type": "tool_use", "id": "toolu_1", "name": "Write", "input": {"file_path": "orders.txt"}}
+//! ])))?;
+//!
+//! // The result and the answer are stored together, or not at all.
+//! desk.write(|tx| {
+//!     tx.append(NewMessage::tool_result("toolu_1", "Wrote orders.txt."))?;
+//!     tx.append(NewMessage::assistant("Order A17 is noted."))
+//! })?;
+//!
+//! // What a model is to be sent to go on: roles alternate, every call is answered.
+//! let context = desk.context("")?;
+//! assert_eq!(context.messages.len(), 4);
+//!
+//! // Another process finds the session by its key, its title or an id's beginning.
+//! let found = store.sessions().resolve("order desk", &Default::default())?;
+//! assert_eq!(found.conversation("")?.entries[0].uuid, prompt.uuid);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The store is one file and this handle; there is no server and no runtime. Any number of
+//! processes may use one store at once. The file is meant to be read with plain SQL too:
+//! `docs/SCHEMA.md` describes it.
+
+#![warn(clippy::print_stdout, clippy::print_stderr, clippy::exit)]
+
+mod db;
+mod error;
+mod exchange;
+mod model;
+mod store;
+mod tables;
+mod transcript;
+mod workspace;
+
+pub use db::{Durability, Journal, OpenOptions};
+pub use error::{Error, ErrorKind, Result};
+pub use exchange::{claude_code, export_jsonl};
+pub use model::{
+    AppendOptions, Appended, Cursor, NewMessage, NewSession, Role, SessionFilter, SessionInfo,
+    SessionKey, SessionPage, TranscriptKey,
+};
+pub use store::{
+    Context, ContextMessage, Conversation, ConversationEntry, Finding, Line, ListEntry, Message,
+    Messages, Scope, SdkSummary, Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate,
+    Verified,
+};

@@ -1,0 +1,3 @@
+//! The program: words around the library.
+
+fn main() {}

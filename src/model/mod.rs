@@ -1,0 +1,11 @@
+//! WHAT THINGS ARE: plain values and pure rules. No SQL, no I/O; the clock comes in as an argument.
+
+mod append;
+mod key;
+pub(crate) mod message;
+mod session;
+
+pub use append::{AppendOptions, Appended};
+pub use key::{SessionKey, TranscriptKey};
+pub use message::{NewMessage, Role};
+pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};

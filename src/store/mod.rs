@@ -1,0 +1,97 @@
+//! THE PUBLIC HANDLES. One public method is one transaction.
+
+mod context;
+mod conversation;
+mod feed;
+mod files;
+mod messages;
+mod resolve;
+mod session;
+mod session_store;
+mod sessions;
+mod transcript;
+mod verify;
+mod write;
+
+use std::path::Path;
+
+pub use context::{Context, ContextMessage};
+pub use conversation::{Conversation, ConversationEntry};
+pub use messages::{Message, Messages};
+pub use resolve::Scope;
+pub use session::Session;
+pub use session_store::{ListEntry, SdkSummary, SessionStore, SummaryUpdate};
+pub use sessions::Sessions;
+pub use transcript::Line;
+pub use verify::{Finding, Verified};
+pub use write::SessionTx;
+
+pub(crate) use feed::{Fed, Feed, Origin};
+pub(crate) use files::{FileContent, keep_file, read_file};
+
+use crate::db::{Database, Journal, OpenOptions};
+use crate::error::Result;
+
+/// One SQLite file that holds sessions, and the handle on it.
+///
+/// Cheap to clone, and safe to share between threads. Any number of processes may have the same
+/// store open. A handle is not to be used in a process forked after it was opened.
+#[derive(Clone, Debug)]
+pub struct Store {
+    db: Database,
+}
+
+impl Store {
+    /// Opens the store at `path`, and makes it if there is none.
+    ///
+    /// # Errors
+    /// Tells apart a file that is damaged, something else, written by a newer release, or out of
+    /// reach; none of them is ever changed or overwritten.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &OpenOptions::new())
+    }
+
+    /// Opens the store at `path` as `options` say.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        Ok(Self {
+            db: Database::open(path.as_ref(), options)?,
+        })
+    }
+
+    /// The sessions in it.
+    pub fn sessions(&self) -> Sessions {
+        Sessions::new(self.clone())
+    }
+
+    /// The store as the Claude Agent SDK knows one.
+    pub fn session_store(&self) -> SessionStore {
+        SessionStore::new(self.clone())
+    }
+
+    /// The file it lies in.
+    pub fn path(&self) -> &Path {
+        self.db.path()
+    }
+
+    /// Whether it was opened for reading only.
+    pub fn is_read_only(&self) -> bool {
+        self.db.is_read_only()
+    }
+
+    /// The journal it runs on.
+    pub fn journal(&self) -> Journal {
+        self.db.journal()
+    }
+
+    /// What opening it had to do, or warns of: rights that were tightened, a network file system.
+    pub fn notes(&self) -> &[String] {
+        self.db.notes()
+    }
+
+    pub(crate) fn db(&self) -> &Database {
+        &self.db
+    }
+}

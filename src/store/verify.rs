@@ -1,0 +1,172 @@
+//! Checking a store: is the file whole, and does what is kept up agree with the entries?
+
+use rusqlite::Connection;
+
+use super::Store;
+use crate::error::Result;
+use crate::tables::sessions::SessionRow;
+use crate::tables::{checks, messages, sessions, transcripts};
+use crate::transcript::listing::Listing;
+use crate::transcript::prompt::Opens;
+use crate::transcript::reading::Reading;
+
+/// How many findings of SQLite's own check are reported.
+const MOST_FINDINGS: u32 = 100;
+
+/// How many sessions, and lines of one, are read at a time.
+const SESSIONS: usize = 100;
+const LINES: usize = 1000;
+const BYTES: usize = 8 << 20;
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// How many sessions were checked.
+    pub sessions: u64,
+    /// How many entries were read again.
+    pub entries: u64,
+    /// What is wrong. Empty: all is well.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The session it concerns; `None` if it is the file as a whole.
+    pub session: Option<String>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Store {
+    /// Checks the whole file, and recomputes from the entries what every append keeps up.
+    /// Changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`](crate::Error::Damaged) if the file cannot be read to its end.
+    pub fn verify(&self) -> Result<Verified> {
+        let mut verified = Verified::default();
+        let broken = self
+            .db()
+            .read(|db| Ok(checks::integrity(db, MOST_FINDINGS)?))?;
+        verified
+            .findings
+            .extend(broken.into_iter().map(|what| Finding {
+                session: None,
+                what,
+            }));
+        let mut after = 0;
+        loop {
+            let rows = self
+                .db()
+                .read(|db| Ok(sessions::after(db, after, SESSIONS)?))?;
+            let Some(last) = rows.last() else { break };
+            after = last.id;
+            for row in rows {
+                // The row is read anew in the snapshot its entries are read in.
+                self.db().read(|db| match sessions::find_row(db, row.id)? {
+                    Some(row) => check_session(db, &row, &mut verified),
+                    None => Ok(()),
+                })?;
+                verified.sessions += 1;
+            }
+        }
+        Ok(verified)
+    }
+}
+
+/// The kept-up columns of a session, computed from its entries.
+#[derive(Default)]
+struct Counted {
+    listing: Listing,
+    entries: i64,
+    messages: i64,
+    turns: i64,
+}
+
+fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> Result<()> {
+    let mut found = |what: String| {
+        verified.findings.push(Finding {
+            session: Some(row.key.to_string()),
+            what,
+        });
+    };
+    let counted = count(db, row.id)?;
+    let listing = Listing {
+        created_ms: None,
+        newest_ms: None,
+        ..counted.listing
+    };
+    // What the app itself gave at creation stands where no entry says anything.
+    let listing = Listing {
+        cwd: row.listing.cwd.clone().or(listing.cwd),
+        git_branch: listing.git_branch.or(row.listing.git_branch.clone()),
+        ..listing
+    };
+    if listing != row.listing {
+        found(format!(
+            "the listing is {:?}, its entries say {listing:?}",
+            row.listing
+        ));
+    }
+    for (name, kept, counted) in [
+        ("entries", row.entries, counted.entries),
+        ("messages", row.messages, counted.messages),
+        ("turns", row.turns, counted.turns),
+    ] {
+        if kept != counted {
+            found(format!("{name}: {kept} are noted, {counted} are there"));
+        }
+    }
+    let mut subpaths = transcripts::subpaths(db, row.id)?;
+    subpaths.push(String::new());
+    for subpath in subpaths {
+        let Some(transcript) = transcripts::find(db, row.id, &subpath)? else {
+            continue;
+        };
+        let (next_seq, next_line, entries) = checks::counted(db, row.id, &subpath)?;
+        let dangling = messages::count_dangling(db, row.id, &subpath)?;
+        let kept = (
+            transcript.next_seq,
+            transcript.next_line,
+            transcript.entries,
+            transcript.dangling,
+        );
+        // Numbers are never used again, so they may only be ahead.
+        let right =
+            kept.0 >= next_seq && kept.1 >= next_line && kept.2 == entries && kept.3 == dangling;
+        if !right {
+            found(format!(
+                "transcript `{subpath}`: {kept:?} is noted, {:?} is there",
+                (next_seq, next_line, entries, dangling)
+            ));
+        }
+    }
+    verified.entries += u64::try_from(counted.entries).unwrap_or(0);
+    Ok(())
+}
+
+fn count(db: &Connection, session: i64) -> Result<Counted> {
+    let mut counted = Counted::default();
+    let mut after = 0;
+    loop {
+        let lines = messages::page(db, session, "", after, LINES, BYTES)?;
+        let Some(last) = lines.last() else {
+            return Ok(counted);
+        };
+        after = last.seq;
+        for line in lines {
+            let Some(reading) = line.entry.as_deref().and_then(Reading::of_entry) else {
+                counted.entries += i64::from(line.entry.is_some());
+                continue;
+            };
+            counted.entries += 1;
+            counted.listing.fold(&reading.facts);
+            let placed = line.on_main_line;
+            counted.messages +=
+                i64::from(placed && matches!(reading.kind.as_str(), "user" | "assistant"));
+            let opens = reading.opens.is_some_and(|opens| opens != Opens::Nothing);
+            counted.turns += i64::from(placed && opens);
+        }
+    }
+}

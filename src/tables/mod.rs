@@ -1,0 +1,13 @@
+//! ALL SQL, one file a table, as free functions. Writers take `&Tx`, so that calling one outside a
+//! transaction does not compile; readers take `&Connection`. Nothing above this floor holds SQL.
+
+pub(crate) mod blobs;
+pub(crate) mod checks;
+pub(crate) mod import_sources;
+pub(crate) mod messages;
+pub(crate) mod operations;
+pub(crate) mod session_files;
+pub(crate) mod sessions;
+pub(crate) mod tool_calls;
+pub(crate) mod tool_results;
+pub(crate) mod transcripts;

@@ -1,0 +1,342 @@
+//! `sessions`: one row a session, with all that a list shows of it.
+
+use rusqlite::{
+    Connection, OptionalExtension, Result, Row, named_params, params, params_from_iter,
+};
+
+use crate::db::Tx;
+use crate::model::{Cursor, SessionFilter, SessionInfo, SessionKey};
+use crate::transcript::listing::Listing;
+
+/// A session's row.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionRow {
+    pub(crate) id: i64,
+    pub(crate) key: SessionKey,
+    pub(crate) listing: Listing,
+    pub(crate) metadata: Option<String>,
+    pub(crate) entries: i64,
+    pub(crate) messages: i64,
+    pub(crate) turns: i64,
+    pub(crate) created_ms: i64,
+    pub(crate) last_modified_ms: i64,
+    pub(crate) appended_ms: Option<i64>,
+    pub(crate) listed: bool,
+    pub(crate) sdk_summary: Option<String>,
+    pub(crate) sdk_summary_version: i64,
+}
+
+const COLUMNS: &str = "id, project_key, session_id, custom_title, ai_title, last_prompt, summary_hint, \
+     first_prompt, first_command, tag, cwd, git_branch, entrypoint, is_sidechain, metadata, entries, \
+     messages, turns, created_ms, last_modified_ms, appended_ms, listed, sdk_summary, \
+     sdk_summary_version";
+
+fn from_row(row: &Row<'_>) -> Result<SessionRow> {
+    Ok(SessionRow {
+        id: row.get("id")?,
+        key: SessionKey {
+            project_key: row.get("project_key")?,
+            session_id: row.get("session_id")?,
+        },
+        listing: Listing {
+            is_sidechain: row.get("is_sidechain")?,
+            created_ms: None,
+            newest_ms: None,
+            cwd: row.get("cwd")?,
+            git_branch: row.get("git_branch")?,
+            entrypoint: row.get("entrypoint")?,
+            custom_title: row.get("custom_title")?,
+            ai_title: row.get("ai_title")?,
+            last_prompt: row.get("last_prompt")?,
+            summary_hint: row.get("summary_hint")?,
+            first_prompt: row.get("first_prompt")?,
+            first_command: row.get("first_command")?,
+            tag: row.get("tag")?,
+        },
+        metadata: row.get("metadata")?,
+        entries: row.get("entries")?,
+        messages: row.get("messages")?,
+        turns: row.get("turns")?,
+        created_ms: row.get("created_ms")?,
+        last_modified_ms: row.get("last_modified_ms")?,
+        appended_ms: row.get("appended_ms")?,
+        listed: row.get("listed")?,
+        sdk_summary: row.get("sdk_summary")?,
+        sdk_summary_version: row.get("sdk_summary_version")?,
+    })
+}
+
+impl SessionRow {
+    /// What a list shows.
+    pub(crate) fn info(&self) -> SessionInfo {
+        let count = |number: i64| u64::try_from(number).unwrap_or(0);
+        let listing = &self.listing;
+        SessionInfo {
+            session_id: self.key.session_id.clone(),
+            project_key: self.key.project_key.clone(),
+            title: listing.title().map(String::from),
+            summary: listing.summary().map(String::from),
+            first_prompt: listing.first_prompt().map(String::from),
+            tag: listing.tag.clone(),
+            cwd: listing.cwd.clone(),
+            git_branch: listing
+                .git_branch
+                .clone()
+                .filter(|branch| !branch.is_empty()),
+            entrypoint: listing.entrypoint.clone(),
+            created_at_ms: self.created_ms,
+            last_modified_ms: self.last_modified_ms,
+            entries: count(self.entries),
+            messages: count(self.messages),
+            turns: count(self.turns),
+            forked_from: None,
+            metadata: self
+                .metadata
+                .as_deref()
+                .and_then(|text| serde_json::from_str(text).ok()),
+        }
+    }
+}
+
+/// The live session with this key. The row found through the index is checked against the key
+/// asked for, so that a damaged index is an error and never another session.
+pub(crate) fn find(db: &Connection, key: &SessionKey) -> Result<Option<SessionRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE project_key = ?1 AND session_id = ?2 AND deleted_ms IS NULL"
+    );
+    let row = db
+        .prepare_cached(&sql)?
+        .query_row(params![key.project_key, key.session_id], from_row)
+        .optional()?;
+    match row {
+        Some(row) if row.key != *key => Err(wrong_row()),
+        row => Ok(row),
+    }
+}
+
+/// The live session with this row id.
+pub(crate) fn find_row(db: &Connection, id: i64) -> Result<Option<SessionRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1 AND deleted_ms IS NULL");
+    db.prepare_cached(&sql)?
+        .query_row([id], from_row)
+        .optional()
+}
+
+fn wrong_row() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
+        Some("an index leads to another session; rebuild it with `turnkeep salvage`".to_owned()),
+    )
+}
+
+/// Makes a session and returns its row.
+pub(crate) fn insert(
+    tx: &Tx<'_>,
+    key: &SessionKey,
+    cwd: Option<&str>,
+    branch: Option<&str>,
+) -> Result<SessionRow> {
+    tx.prepare_cached(
+        "INSERT INTO sessions (project_key, session_id, cwd, git_branch, created_ms, last_modified_ms, stored_ms)
+         VALUES (:project_key, :session_id, :cwd, :git_branch, :now, :now, :now)",
+    )?
+    .execute(named_params! {
+        ":project_key": key.project_key,
+        ":session_id": key.session_id,
+        ":cwd": cwd,
+        ":git_branch": branch,
+        ":now": tx.now_ms(),
+    })?;
+    let id = tx.last_insert_rowid();
+    find_row(tx, id)?.ok_or(rusqlite::Error::QueryReturnedNoRows)
+}
+
+/// Writes back what an append changed.
+pub(crate) fn update(tx: &Tx<'_>, row: &SessionRow) -> Result<()> {
+    let listing = &row.listing;
+    tx.prepare_cached(
+        "UPDATE sessions
+         SET custom_title = :custom_title, ai_title = :ai_title, last_prompt = :last_prompt,
+             summary_hint = :summary_hint, first_prompt = :first_prompt, first_command = :first_command,
+             tag = :tag, cwd = :cwd, git_branch = :git_branch, entrypoint = :entrypoint,
+             is_sidechain = :is_sidechain, metadata = :metadata, entries = :entries, messages = :messages,
+             turns = :turns, created_ms = :created_ms, last_modified_ms = :last_modified_ms,
+             appended_ms = :appended_ms, listed = :listed, sdk_summary = :sdk_summary,
+             sdk_summary_version = :sdk_summary_version
+         WHERE id = :id",
+    )?
+    .execute(named_params! {
+        ":id": row.id,
+        ":custom_title": listing.custom_title,
+        ":ai_title": listing.ai_title,
+        ":last_prompt": listing.last_prompt,
+        ":summary_hint": listing.summary_hint,
+        ":first_prompt": listing.first_prompt,
+        ":first_command": listing.first_command,
+        ":tag": listing.tag,
+        ":cwd": listing.cwd,
+        ":git_branch": listing.git_branch,
+        ":entrypoint": listing.entrypoint,
+        ":is_sidechain": listing.is_sidechain,
+        ":metadata": row.metadata,
+        ":entries": row.entries,
+        ":messages": row.messages,
+        ":turns": row.turns,
+        ":created_ms": row.created_ms,
+        ":last_modified_ms": row.last_modified_ms,
+        ":appended_ms": row.appended_ms,
+        ":listed": row.listed,
+        ":sdk_summary": row.sdk_summary,
+        ":sdk_summary_version": row.sdk_summary_version,
+    })?;
+    Ok(())
+}
+
+/// Hides a session for good: its key is free again.
+pub(crate) fn mark_deleted(tx: &Tx<'_>, id: i64) -> Result<()> {
+    tx.prepare_cached("UPDATE sessions SET deleted_ms = ?2 WHERE id = ?1")?
+        .execute(params![id, tx.now_ms()])?;
+    Ok(())
+}
+
+/// A page of sessions, newest first, and where the next one begins.
+pub(crate) fn list(
+    db: &Connection,
+    filter: &SessionFilter,
+    after: Option<Cursor>,
+    limit: usize,
+) -> Result<(Vec<SessionInfo>, Option<Cursor>)> {
+    let mut clauses = vec!["deleted_ms IS NULL"];
+    let mut values: Vec<Box<dyn rusqlite::ToSql>> = Vec::new();
+    if !filter.all {
+        clauses.push("listed = 1");
+    }
+    let mut add = |clause, value: Box<dyn rusqlite::ToSql>| {
+        clauses.push(clause);
+        values.push(value);
+    };
+    if let Some(key) = &filter.project_key {
+        add("project_key = ?", Box::new(key.clone()));
+    }
+    if let Some(cwd) = &filter.cwd {
+        add("cwd = ?", Box::new(cwd.clone()));
+    }
+    if let Some(tag) = &filter.tag {
+        add("tag = ?", Box::new(tag.clone()));
+    }
+    if let Some(text) = &filter.text {
+        let escaped = text
+            .replace('\\', "\\\\")
+            .replace('%', "\\%")
+            .replace('_', "\\_");
+        add(
+            "summary LIKE ? ESCAPE '\\'",
+            Box::new(format!("%{escaped}%")),
+        );
+    }
+    if let Some(time) = filter.since_ms {
+        add("last_modified_ms >= ?", Box::new(time));
+    }
+    if let Some(time) = filter.until_ms {
+        add("last_modified_ms < ?", Box::new(time));
+    }
+    if let Some(cursor) = after {
+        add(
+            "(last_modified_ms, id) < (?, ?)",
+            Box::new(cursor.last_modified_ms),
+        );
+        values.push(Box::new(cursor.id));
+    }
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE {} ORDER BY last_modified_ms DESC, id DESC LIMIT ?",
+        clauses.join(" AND ")
+    );
+    values.push(Box::new(
+        i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX),
+    ));
+    let mut rows: Vec<SessionRow> = db
+        .prepare_cached(&sql)?
+        .query_map(params_from_iter(values), from_row)?
+        .collect::<Result<_>>()?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().filter(|_| more);
+    let next = last.map(|row| Cursor {
+        last_modified_ms: row.last_modified_ms,
+        id: row.id,
+    });
+    Ok((rows.iter().map(SessionRow::info).collect(), next))
+}
+
+/// The live sessions whose id begins with `prefix` (or is it), at most `limit`, exact ones first.
+pub(crate) fn with_id_prefix(
+    db: &Connection,
+    prefix: &str,
+    limit: usize,
+) -> Result<Vec<SessionRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions
+         WHERE session_id >= ?1 AND session_id < ?2 AND deleted_ms IS NULL
+         ORDER BY session_id = ?1 DESC, session_id, project_key LIMIT ?3"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let end = format!("{prefix}{}", char::MAX);
+    db.prepare_cached(&sql)?
+        .query_map(params![prefix, end, limit], from_row)?
+        .collect()
+}
+
+/// The live sessions with exactly this title.
+pub(crate) fn with_title(db: &Connection, title: &str) -> Result<Vec<SessionRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE title = ?1 AND deleted_ms IS NULL ORDER BY last_modified_ms DESC"
+    );
+    db.prepare_cached(&sql)?
+        .query_map([title], from_row)?
+        .collect()
+}
+
+/// Whether any live session has this project key.
+pub(crate) fn project_exists(db: &Connection, project_key: &str) -> Result<bool> {
+    db.prepare_cached(
+        "SELECT 1 FROM sessions WHERE project_key = ?1 AND deleted_ms IS NULL LIMIT 1",
+    )?
+    .exists([project_key])
+}
+
+/// Every live session, in the order in which they were made, from after `id` on.
+pub(crate) fn after(db: &Connection, id: i64, limit: usize) -> Result<Vec<SessionRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE id > ?1 AND deleted_ms IS NULL ORDER BY id LIMIT ?2"
+    );
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    db.prepare_cached(&sql)?
+        .query_map(params![id, limit], from_row)?
+        .collect()
+}
+
+/// A session as the SDK lists it.
+pub(crate) struct AppendedRow {
+    pub(crate) session_id: String,
+    pub(crate) appended_ms: i64,
+    pub(crate) sdk_summary: Option<String>,
+    pub(crate) sdk_summary_version: i64,
+}
+
+/// The sessions of a project that have a main transcript, with the time of its last append.
+pub(crate) fn appended(db: &Connection, project_key: &str) -> Result<Vec<AppendedRow>> {
+    db.prepare_cached(
+        "SELECT session_id, appended_ms, sdk_summary, sdk_summary_version FROM sessions
+         WHERE project_key = ?1 AND deleted_ms IS NULL AND appended_ms IS NOT NULL
+         ORDER BY appended_ms DESC, id DESC",
+    )?
+    .query_map([project_key], |row| {
+        Ok(AppendedRow {
+            session_id: row.get(0)?,
+            appended_ms: row.get(1)?,
+            sdk_summary: row.get(2)?,
+            sdk_summary_version: row.get(3)?,
+        })
+    })?
+    .collect()
+}

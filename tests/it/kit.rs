@@ -1,0 +1,102 @@
+//! Shared steps: a store in a folder of its own, fixtures, and imports of them.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use turnkeep::claude_code::{self, ImportOptions, ImportReport};
+use turnkeep::{Session, SessionFilter, Store};
+
+/// A store in a temporary folder.
+pub struct TestStore {
+    pub folder: TempDir,
+    pub store: Store,
+}
+
+impl TestStore {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("store.db")).unwrap();
+        Self { folder, store }
+    }
+
+    /// A store with what a fixture holds.
+    pub fn with(fixture: &str) -> (Self, ImportReport) {
+        let test = Self::new();
+        let report = import(&test.store, &fixture_path(fixture));
+        (test, report)
+    }
+
+    /// The only session in it.
+    pub fn only_session(&self) -> Session {
+        let mut all = self
+            .store
+            .sessions()
+            .list(&SessionFilter::new().all(), None, 10)
+            .unwrap()
+            .sessions;
+        assert_eq!(all.len(), 1);
+        self.store.sessions().get(&all.remove(0).key()).unwrap()
+    }
+
+    /// A path in the test's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// Where a fixture lies.
+pub fn fixture_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/it/fixtures")
+        .join(name)
+}
+
+/// Imports a folder or file.
+pub fn import(store: &Store, path: &Path) -> ImportReport {
+    claude_code::import(store, path, &ImportOptions::new(), &mut |_| {
+        ControlFlow::Continue(())
+    })
+    .unwrap()
+}
+
+/// Every session of a store, also those that lists leave out.
+pub fn all_sessions(store: &Store) -> Vec<Session> {
+    let page = store
+        .sessions()
+        .list(&SessionFilter::new().all(), None, usize::MAX / 2)
+        .unwrap();
+    page.sessions
+        .iter()
+        .map(|info| store.sessions().get(&info.key()).unwrap())
+        .collect()
+}
+
+/// A transcript as JSONL.
+pub fn exported(session: &Session, subpath: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    turnkeep::export_jsonl(session, subpath, &mut out).unwrap();
+    out
+}
+
+/// The files below a folder, with their contents, by their path below it.
+pub fn tree(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut files = std::collections::BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(at) = open.pop() {
+        for entry in std::fs::read_dir(at).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let below = path
+                    .strip_prefix(folder)
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned();
+                files.insert(below, std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    files
+}
