@@ -51,13 +51,18 @@ mod workspace;
 
 pub use db::{Durability, Journal, OpenOptions};
 pub use error::{Error, ErrorKind, Result};
-pub use exchange::{claude_code, export_jsonl};
+pub use exchange::{claude_code, export_jsonl, export_markdown, is_entry};
 pub use model::{
     AppendOptions, Appended, Cursor, NewMessage, NewSession, Role, SessionFilter, SessionInfo,
     SessionKey, SessionPage, TranscriptKey,
 };
 pub use store::{
-    Context, ContextMessage, Conversation, ConversationEntry, Finding, Line, ListEntry, Message,
-    Messages, Scope, SdkSummary, Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate,
-    Verified,
+    Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line, ListEntry,
+    Message, Messages, Scope, SdkSummary, Session, SessionStore, SessionTx, Sessions, Store,
+    SummaryUpdate, Verified,
 };
+
+/// The README's examples run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,3 +1,7 @@
-//! The program: words around the library.
+//! The program: the words around the library. It sees only what the library exports.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use crate::error::{Error, Result};
 use crate::store::{Line, Session};
 use crate::transcript::line::Ending;
+use crate::transcript::reading::Reading;
 
 /// How many lines are read at a time: memory stays flat, and no snapshot outlives a page.
 const PAGE: usize = 256;
@@ -48,4 +49,9 @@ pub fn export_jsonl(session: &Session, subpath: &str, out: &mut dyn Write) -> Re
 /// Whether the client keeps this entry beside the transcript, not in it.
 fn is_beside(line: &Line, subpath: &str) -> bool {
     !subpath.is_empty() && line.kind == "agent_metadata" && !line.from_file
+}
+
+/// Whether `text` is an entry that can be appended: one JSON object on one line.
+pub fn is_entry(text: &str) -> bool {
+    Reading::of_entry(text).is_some()
 }

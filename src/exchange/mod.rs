@@ -2,5 +2,7 @@
 
 pub mod claude_code;
 mod jsonl;
+mod markdown;
 
-pub use jsonl::export_jsonl;
+pub use jsonl::{export_jsonl, is_entry};
+pub use markdown::export_markdown;

@@ -16,13 +16,15 @@ pub enum Role {
 /// A message to append: who speaks and what. The store adds the rest: uuid, parent (the head),
 /// time, session and directory.
 ///
-/// Content is what the Anthropic Messages API takes: a string, or an array of blocks.
+/// Content is what the Anthropic Messages API takes: a string, or an array of blocks. The order of
+/// keys is kept. Where every byte counts (signed thinking, numbers), give the provider's own text
+/// to [`NewMessage::response_json`].
 #[derive(Clone, Debug)]
 pub struct NewMessage {
     pub(crate) role: Role,
-    pub(crate) content: Value,
+    /// The message object as JSON text.
+    pub(crate) message: String,
     pub(crate) uuid: Option<String>,
-    pub(crate) response: Option<Value>,
     pub(crate) is_meta: bool,
 }
 
@@ -37,24 +39,36 @@ impl NewMessage {
         Self::new(Role::Assistant, content.into())
     }
 
-    /// A whole response as the Messages API returned it: `id`, `model`, `content`, `usage`,
-    /// `stop_reason` and whatever else it has are kept.
-    pub fn response(response: Value) -> Self {
-        let content = response.get("content").cloned().unwrap_or(Value::Null);
+    /// A whole response of the Messages API: `id`, `model`, `content`, `usage`, `stop_reason` and
+    /// whatever else it has are kept.
+    pub fn response(response: &Value) -> Self {
         Self {
-            response: Some(response),
-            ..Self::new(Role::Assistant, content)
+            role: Role::Assistant,
+            message: response.to_string(),
+            uuid: None,
+            is_meta: false,
+        }
+    }
+
+    /// A whole response, as the JSON text in which the provider sent it: kept byte for byte. It
+    /// must be one JSON object on one line, or the append refuses it.
+    pub fn response_json(response: impl Into<String>) -> Self {
+        Self {
+            role: Role::Assistant,
+            message: response.into(),
+            uuid: None,
+            is_meta: false,
         }
     }
 
     /// The result of a call. It can only be stored if its call is.
     pub fn tool_result(tool_use_id: impl Into<String>, content: impl Into<Value>) -> Self {
-        Self::result(tool_use_id.into(), content.into(), false)
+        Self::result(&tool_use_id.into(), &content.into(), false)
     }
 
     /// The result of a call that failed.
     pub fn tool_error(tool_use_id: impl Into<String>, content: impl Into<Value>) -> Self {
-        Self::result(tool_use_id.into(), content.into(), true)
+        Self::result(&tool_use_id.into(), &content.into(), true)
     }
 
     /// Gives it a uuid. Appending the same one again stores nothing.
@@ -70,16 +84,16 @@ impl NewMessage {
     }
 
     fn new(role: Role, content: Value) -> Self {
+        let message = json!({"role": role, "content": content}).to_string();
         Self {
             role,
-            content,
+            message,
             uuid: None,
-            response: None,
             is_meta: false,
         }
     }
 
-    fn result(tool_use_id: String, content: Value, is_error: bool) -> Self {
+    fn result(tool_use_id: &str, content: &Value, is_error: bool) -> Self {
         let mut block =
             json!({"type": "tool_result", "tool_use_id": tool_use_id, "content": content});
         if is_error {
@@ -90,32 +104,22 @@ impl NewMessage {
 
     /// The entry as it is stored: the client's envelope around the message, as JSON text.
     pub(crate) fn entry(&self, around: &Envelope<'_>) -> String {
-        let mut message = match &self.response {
-            Some(Value::Object(response)) => Value::Object(response.clone()),
-            _ => json!({}),
-        };
-        message["role"] = json!(self.role);
-        message["content"] = self.content.clone();
-        let mut entry = json!({
-            "parentUuid": around.parent_uuid,
-            "isSidechain": around.is_sidechain,
-            "type": self.role,
-            "message": message,
-            "uuid": around.uuid,
-            "timestamp": around.timestamp,
-            "sessionId": around.session_id,
-        });
-        let optional = [("cwd", around.cwd), ("gitBranch", around.git_branch)];
-        for (name, value) in optional
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)))
-        {
-            entry[name] = json!(value);
-        }
+        let mut before =
+            json!({"parentUuid": around.parent_uuid, "isSidechain": around.is_sidechain});
         if self.is_meta {
-            entry["isMeta"] = json!(true);
+            before["isMeta"] = Value::Bool(true);
         }
-        entry.to_string()
+        before["type"] = json!(self.role);
+        let mut after = json!({"uuid": around.uuid, "timestamp": around.timestamp});
+        for (name, value) in [("cwd", around.cwd), ("gitBranch", around.git_branch)] {
+            if let Some(value) = value {
+                after[name] = json!(value);
+            }
+        }
+        after["sessionId"] = json!(around.session_id);
+        let (before, after) = (before.to_string(), after.to_string());
+        let (before, after) = (before.trim_end_matches('}'), after.trim_start_matches('{'));
+        format!(r#"{before},"message":{},{after}"#, self.message)
     }
 }
 
@@ -128,4 +132,28 @@ pub(crate) struct Envelope<'a> {
     pub(crate) cwd: Option<&'a str>,
     pub(crate) git_branch: Option<&'a str>,
     pub(crate) is_sidechain: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_kept_byte_for_byte() {
+        let response = r#"{"id":"m","role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"},{"type":"tool_use","id":"t","name":"X","input":{"b": 1.0, "a":1e400}}]}"#;
+        let around = Envelope {
+            uuid: "u",
+            parent_uuid: None,
+            session_id: "s",
+            timestamp: "2026-01-01T00:00:00.000Z",
+            cwd: Some("/a"),
+            git_branch: None,
+            is_sidechain: false,
+        };
+        let entry = NewMessage::response_json(response).entry(&around);
+        assert!(entry.contains(response));
+        assert!(entry.starts_with(
+            r#"{"parentUuid":null,"isSidechain":false,"type":"assistant","message":{"#
+        ));
+    }
 }

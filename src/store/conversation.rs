@@ -40,6 +40,8 @@ pub struct ConversationEntry {
     pub kind: String,
     /// Whether a reader sees it: what the user or the model said, and not the harness.
     pub is_visible: bool,
+    /// When it was written, by its own word, in epoch milliseconds.
+    pub timestamp_ms: Option<i64>,
     /// The entry as JSON text, as it was stored.
     pub entry: String,
     pub(crate) id: i64,
@@ -224,6 +226,7 @@ fn shown(row: &Light, text: messages::EntryText) -> ConversationEntry {
         uuid: text.uuid,
         kind: text.kind,
         is_visible: speaks && !row.is_meta && !text.is_sidechain,
+        timestamp_ms: row.timestamp_ms,
         entry: text.entry,
         id: row.id,
     }

@@ -46,6 +46,10 @@ impl<'t, 'c> SessionTx<'t, 'c> {
     /// # Errors
     /// As [`SessionTx::append`]; [`Error::Conflict`] if the head is not the one expected.
     pub fn append_with(&self, message: NewMessage, options: &AppendOptions) -> Result<Message> {
+        if Reading::of_entry(&message.message).is_none() {
+            let why = "its message is not one JSON object on one line, or nested too deeply";
+            return Err(Error::invalid("message", why));
+        }
         let row = self.row()?;
         let transcript = transcripts::find(self.tx, self.id, &options.subpath)?;
         let uuid = message

@@ -3,8 +3,6 @@
 //! The rules for the first prompt of a listing are those of the Claude Agent SDK
 //! (`fold_session_summary`), so that a listing here equals one there.
 
-use std::borrow::Cow;
-
 use super::dialect::Said;
 
 /// How the text of a harness-written user entry begins.
@@ -107,21 +105,6 @@ fn shortened(line: &str) -> String {
     match line.char_indices().nth(FIRST_PROMPT_CHARS) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line.to_owned(),
-    }
-}
-
-/// Shortens `text` to one line of at most `chars` characters, cut at a character border.
-pub(crate) fn one_line(text: &str, chars: usize) -> Cow<'_, str> {
-    if text.chars().count() <= chars && !text.contains(['\n', '\r', '\t']) {
-        return Cow::Borrowed(text);
-    }
-    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match flat.char_indices().nth(chars) {
-        None => Cow::Owned(flat),
-        Some(_) => {
-            let kept: String = flat.chars().take(chars.saturating_sub(1)).collect();
-            Cow::Owned(format!("{}…", kept.trim_end()))
-        }
     }
 }
 

@@ -100,3 +100,12 @@ pub fn tree(folder: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
     }
     files
 }
+
+/// The sources, by their path below `src/`.
+pub fn source_files() -> Vec<(String, String)> {
+    let files = tree(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
+    files
+        .into_iter()
+        .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap()))
+        .collect()
+}

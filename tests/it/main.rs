@@ -1,5 +1,6 @@
 //! Integration tests, in one binary: one file per noun, through the public face.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod floors;
 mod kit;
 mod transcripts;

@@ -83,7 +83,10 @@ impl Unmatched {
 fn value_hash(entry: Option<&str>, bytes: &[u8]) -> [u8; 16] {
     let value = entry.and_then(|entry| serde_json::from_str::<serde_json::Value>(entry).ok());
     let hash = match value {
-        Some(value) => blake3::hash(value.to_string().as_bytes()),
+        Some(mut value) => {
+            value.sort_all_objects();
+            blake3::hash(value.to_string().as_bytes())
+        }
         None => blake3::hash(bytes),
     };
     let mut short = [0; 16];

@@ -11,6 +11,7 @@ mod import;
 mod layout;
 mod lines;
 mod matching;
+mod one_file;
 mod report;
 
 pub use export::{ExportReport, export_config_folder};

@@ -1,0 +1,109 @@
+//! The words: flat verbs, one file each. What they share is in `place` (which store, which
+//! session), `out` (how things are printed) and `fail` (how they go wrong).
+
+mod append;
+mod completions;
+mod delete;
+mod demo;
+mod export;
+mod fail;
+mod import;
+mod ls;
+mod out;
+mod place;
+mod rename;
+mod show;
+mod tag;
+mod verify;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use fail::Failure;
+
+/// How a command that went well ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Done {
+    All,
+    /// Something was left out, and has been said.
+    Part,
+}
+
+type Outcome = Result<Done, Failure>;
+
+/// Keep an AI agent's sessions in one SQLite file: resume, search and audit them.
+#[derive(Debug, Parser)]
+#[command(name = "turnkeep", version, max_term_width = 100)]
+#[command(
+    after_help = "A session is named by its id, the beginning of one, KEY/ID, its exact title, or @last.\n\
+    Exit codes: 0 done, 1 other, 2 wrong use or input, 3 not found, 4 conflict and nothing done,\n\
+    5 busy, 6 done in part."
+)]
+struct Args {
+    /// The store [default: turnkeep.db in the user's data folder]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "TURNKEEP_STORE",
+        hide_env_values = true
+    )]
+    store: Option<PathBuf>,
+
+    /// Print JSON, and errors as JSON on stderr
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Import(import::Args),
+    Ls(ls::Args),
+    Show(show::Args),
+    Export(export::Args),
+    Append(append::Args),
+    Rename(rename::Args),
+    Tag(tag::Args),
+    Delete(delete::Args),
+    Verify(verify::Args),
+    Demo(demo::Args),
+    Completions(completions::Args),
+}
+
+/// What every command is told.
+struct Call {
+    store: Option<PathBuf>,
+    json: bool,
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    let call = Call {
+        store: args.store,
+        json: args.json,
+    };
+    let outcome = match args.command {
+        Command::Import(args) => import::run(&call, &args),
+        Command::Ls(args) => ls::run(&call, &args),
+        Command::Show(args) => show::run(&call, &args),
+        Command::Export(args) => export::run(&call, &args),
+        Command::Append(args) => append::run(&call, &args),
+        Command::Rename(args) => rename::run(&call, &args),
+        Command::Tag(args) => tag::run(&call, &args),
+        Command::Delete(args) => delete::run(&call, &args),
+        Command::Verify(args) => verify::run(&call, &args),
+        Command::Demo(args) => demo::run(&call, &args),
+        Command::Completions(args) => completions::run(&args),
+    };
+    match outcome {
+        Ok(Done::All) => ExitCode::SUCCESS,
+        Ok(Done::Part) => ExitCode::from(fail::PART),
+        Err(failure) => failure.report(call.json),
+    }
+}

@@ -1,0 +1,200 @@
+//! How things are printed: whole at 80 columns, coloured on a terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use chrono::{DateTime, Local, TimeZone};
+use turnkeep::Session;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::fail::Failure;
+
+/// A style for text on a terminal.
+#[derive(Clone, Copy)]
+pub(super) enum Style {
+    Dim,
+    Bold,
+    User,
+    Assistant,
+    Bad,
+}
+
+/// Where a command prints to.
+pub(super) struct Out {
+    to: io::StdoutLock<'static>,
+    colour: bool,
+    width: usize,
+}
+
+impl Out {
+    pub(super) fn new() -> Self {
+        let terminal = io::stdout().is_terminal();
+        let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let width = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok())
+            .unwrap_or(80);
+        Self {
+            to: io::stdout().lock(),
+            colour,
+            width: width.max(40),
+        }
+    }
+
+    /// The width of a line, in columns.
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.to, "{text}")
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.to.write_all(bytes)
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+
+    /// `text` in a style, on a terminal that shows colours.
+    pub(super) fn styled(&self, style: Style, text: &str) -> String {
+        if !self.colour {
+            return text.to_owned();
+        }
+        let code = match style {
+            Style::Dim => "2",
+            Style::Bold => "1",
+            Style::User => "1;36",
+            Style::Assistant => "1;35",
+            Style::Bad => "31",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+impl Out {
+    /// Says what was changed of a session.
+    pub(super) fn changed(
+        &mut self,
+        json: bool,
+        session: &Session,
+        what: &str,
+    ) -> Result<(), Failure> {
+        let info = session.info()?;
+        if json {
+            let shown = serde_json::json!({
+                "session_id": info.session_id,
+                "project_key": info.project_key,
+                "title": info.title,
+                "tag": info.tag,
+            });
+            return Ok(self.line(&shown.to_string())?);
+        }
+        Ok(self.line(&format!("{what} {}", session.key()))?)
+    }
+}
+
+/// A time as the user's clock shows it.
+pub(super) fn time(epoch_ms: i64) -> String {
+    local(epoch_ms).map_or_else(
+        || "-".to_owned(),
+        |time| time.format("%Y-%m-%d %H:%M").to_string(),
+    )
+}
+
+/// The hours of a time.
+pub(super) fn clock(epoch_ms: i64) -> String {
+    local(epoch_ms).map_or_else(String::new, |time| time.format("%H:%M:%S").to_string())
+}
+
+fn local(epoch_ms: i64) -> Option<DateTime<Local>> {
+    Local.timestamp_millis_opt(epoch_ms).single()
+}
+
+/// `text` on one line, without control characters, cut to `columns` at a character.
+pub(super) fn fit(text: &str, columns: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let flat: String = flat.chars().filter(|letter| !letter.is_control()).collect();
+    if flat.width() <= columns {
+        return flat;
+    }
+    let mut shown = String::new();
+    let mut used = 1;
+    for letter in flat.chars() {
+        used += letter.width().unwrap_or(0);
+        if used > columns {
+            break;
+        }
+        shown.push(letter);
+    }
+    format!("{}…", shown.trim_end())
+}
+
+/// `text` filled up with spaces to `columns`.
+pub(super) fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// A number of bytes in words.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let (mut amount, mut unit) = (bytes, 0);
+    let mut rest = 0;
+    while amount >= 1024 && unit + 1 < UNITS.len() {
+        rest = amount % 1024;
+        amount /= 1024;
+        unit += 1;
+    }
+    if unit == 0 {
+        format!("{bytes} bytes")
+    } else {
+        format!("{amount}.{} {}", rest * 10 / 1024, UNITS[unit])
+    }
+}
+
+/// `1 session`, `2 sessions`.
+pub(super) fn count(number: u64, noun: &str) -> String {
+    match (number, noun.strip_suffix('y')) {
+        (1, _) => format!("1 {noun}"),
+        (_, Some(stem)) => format!("{number} {stem}ies"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+/// Control characters of untrusted text, but for line feeds and tabs, so that it cannot steer the
+/// terminal.
+pub(super) fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|letter| {
+            if letter.is_control() && !matches!(letter, '\n' | '\t') {
+                '\u{fffd}'
+            } else {
+                letter
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_fits_by_columns_not_characters() {
+        assert_eq!(fit("a\nb\tc", 10), "a b c");
+        assert_eq!(fit("日本語テキスト", 7), "日本語…");
+        assert_eq!(fit("abcdef", 4), "abc…");
+        assert_eq!(pad("日本", 6), "日本  ");
+    }
+
+    #[test]
+    fn amounts_are_in_words() {
+        assert_eq!(size(1023), "1023 bytes");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(
+            (count(1, "entry"), count(2, "entry"), count(0, "session")),
+            ("1 entry".into(), "2 entries".into(), "0 sessions".into())
+        );
+    }
+}

@@ -1,0 +1,83 @@
+//! Which store and which session a command is about.
+
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use turnkeep::{Error, OpenOptions, Scope, Session, Store};
+
+use super::Call;
+use super::fail::Failure;
+
+impl Call {
+    /// The file of the store.
+    pub(super) fn store_path(&self) -> Result<PathBuf, Failure> {
+        if let Some(path) = &self.store {
+            return Ok(path.clone());
+        }
+        let folders = etcetera::choose_base_strategy().map_err(|_| {
+            Failure::wrong_use("the user's data folder is not known")
+                .hint("name a store with --store FILE")
+        })?;
+        Ok(folders.data_dir().join("turnkeep").join("turnkeep.db"))
+    }
+
+    /// Opens the store for writing; makes it if `create`.
+    pub(super) fn open(&self, create: bool) -> Result<Store, Failure> {
+        let path = self.store_path()?;
+        let store = Store::open_with(&path, &OpenOptions::new().create(create))?;
+        for note in store.notes() {
+            eprintln!("note: {note}");
+        }
+        Ok(store)
+    }
+
+    /// Opens the store to look at it: one that can only be read will do.
+    pub(super) fn look(&self) -> Result<Store, Failure> {
+        match self.open(false) {
+            Err(Failure::Store(Error::ReadOnly { path })) => Ok(Store::open_with(
+                path,
+                &OpenOptions::new().create(false).read_only(true),
+            )?),
+            opened => opened,
+        }
+    }
+}
+
+/// Finds a session by what the user calls it.
+pub(super) fn session(
+    store: &Store,
+    name: &str,
+    project: Option<&str>,
+) -> Result<Session, Failure> {
+    Ok(store.sessions().resolve(name, &scope(store, project)?)?)
+}
+
+/// What `--project` means: a project key that is there, else a directory.
+pub(super) fn scope(store: &Store, project: Option<&str>) -> Result<Scope, Failure> {
+    let Some(project) = project else {
+        return Ok(Scope::default());
+    };
+    if project.is_empty() {
+        return Err(
+            Failure::wrong_use("--project is empty").hint("give a project key or a directory")
+        );
+    }
+    if store.sessions().has_project(project)? || !looks_like_a_path(project) {
+        return Ok(Scope {
+            project_key: Some(project.to_owned()),
+            cwd: None,
+        });
+    }
+    let path = Path::new(project);
+    let real = std::fs::canonicalize(path)
+        .or_else(|_| std::path::absolute(path))
+        .unwrap_or_else(|_| path.to_owned());
+    Ok(Scope {
+        project_key: None,
+        cwd: Some(real.to_string_lossy().into_owned()),
+    })
+}
+
+fn looks_like_a_path(text: &str) -> bool {
+    text.contains(['/', '\\']) || text == "." || text == ".." || Path::new(text).is_dir()
+}
