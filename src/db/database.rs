@@ -14,7 +14,7 @@ use super::existing::{self, Access, Opened};
 use super::faults::locate;
 use super::patience::Patience;
 use super::place::{Found, Place};
-use super::pool::{Pool, Shortage};
+use super::pool::{Closing, Pool, Shortage};
 use super::process::Ticket;
 use super::schema::Schema;
 use super::tx::{begin_read, begin_write, commit};
@@ -43,6 +43,8 @@ struct Inner {
     writing: Mutex<Option<ThreadId>>,
     /// SQLite's counter of changes to the schema when it was last found to be one that is known.
     schema_seen: AtomicI64,
+    /// After the pools, as it waits for their connections; before the ticket, which says that the file is closed.
+    closing: Closing,
     ticket: Ticket,
 }
 
@@ -103,6 +105,7 @@ impl Database {
                 .thread_name_pattern("turnkeep-opener")
                 .build(),
         );
+        let closing = Closing::new();
         let reading = access.manager(&place, ticket.file(), settings, pragmas::reader);
         let (writers, readers) = if access == Access::Write {
             let set_up = if journal == Journal::Wal {
@@ -112,11 +115,14 @@ impl Database {
             };
             let writing = access.manager(&place, ticket.file(), settings, set_up);
             (
-                Some(Pool::new(writing, Some(first), 1, &opener)?),
-                Pool::new(reading, None, READERS, &opener)?,
+                Some(Pool::new(writing, Some(first), 1, &opener, &closing)?),
+                Pool::new(reading, None, READERS, &opener, &closing)?,
             )
         } else {
-            (None, Pool::new(reading, Some(first), READERS, &opener)?)
+            (
+                None,
+                Pool::new(reading, Some(first), READERS, &opener, &closing)?,
+            )
         };
         let inner = Inner {
             place,
@@ -128,6 +134,7 @@ impl Database {
             readers,
             writing: Mutex::new(None),
             schema_seen: AtomicI64::new(-1),
+            closing,
             ticket,
         };
         Ok(Self {
@@ -265,6 +272,7 @@ impl Drop for Inner {
     /// In a forked child nothing is closed: closing would fold in and delete the log that the parent still uses.
     fn drop(&mut self) {
         if self.ticket.is_foreign() {
+            self.closing.forget();
             self.readers.leak();
             if let Some(writers) = &self.writers {
                 writers.leak();

@@ -223,7 +223,7 @@ fn needs_side_files(error: &rusqlite::Error) -> bool {
 
 fn unreadable(place: &Place, why: &str) -> Error {
     Error::Invalid {
-        what: format!("`{}`, opened for reading,", place.given.display()),
+        what: format!("`{}` opened for reading", place.given.display()),
         why: why.to_owned(),
     }
 }

@@ -9,7 +9,7 @@ use rusqlite::{ErrorCode, ffi};
 use super::place::io_error;
 use crate::error::{Error, Result};
 
-/// Lets closures use `?`. [`locate`] sharpens the error once the closure has returned.
+/// Lets closures use `?`. The error is sharpened once the closure has returned.
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         Self::Storage(Box::new(error))

@@ -26,6 +26,10 @@ mod pragmas;
 mod process;
 mod rights;
 mod schema;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod trials;
 mod tx;
 
 pub(crate) use database::Database;

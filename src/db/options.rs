@@ -8,7 +8,7 @@ use super::Journal;
 use super::pragmas::Settings;
 
 /// Tells the time in milliseconds since the epoch.
-pub(crate) type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+pub(super) type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
 
 /// Longest busy timeout; SQLite counts it in 32 bits of milliseconds.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 60 * 60);

@@ -47,12 +47,20 @@ impl Place {
             path: given.to_owned(),
             why: why.to_owned(),
         };
-        let there = match fs::metadata(given) {
+        let missing = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        // A name without a file may be a broken link, or one that got its file just now; a second look tells.
+        let look = fs::metadata(given).or_else(|error| match fs::symlink_metadata(given) {
+            Ok(_) if missing(&error) => fs::metadata(given),
+            _ => Err(error),
+        });
+        let there = match look {
             Ok(there) => there,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error) if missing(&error) => {
                 return match fs::symlink_metadata(given) {
-                    Ok(_) => Err(foreign("it is a symbolic link whose target does not exist")),
-                    Err(_) => Ok(Found::Nothing),
+                    Ok(link) if link.is_symlink() => {
+                        Err(foreign("it is a symbolic link whose target does not exist"))
+                    }
+                    _ => Ok(Found::Nothing),
                 };
             }
             Err(error) => return Err(io_error("looking at", given, error)),

@@ -1,6 +1,7 @@
 //! The few connections of one store, and how they are lent.
 
 use std::fmt;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ struct Lines {
     manager: SqliteConnectionManager,
     /// A connection that is open already and is lent before any other is opened.
     first: Mutex<Option<Connection>>,
+    /// Last, so that it goes after the connection.
+    open: Sender<()>,
 }
 
 /// A connection, or why there is none.
@@ -33,8 +36,46 @@ struct Lines {
 /// r2d2 keeps a failure to itself, tries again ever more slowly and lets the caller wait for all of its time. Handed
 /// out as a connection that is broken, the failure reaches the caller at once.
 enum Line {
-    Open(Connection),
+    /// The sender goes after the connection, and tells [`Closing`] so.
+    Open(
+        Connection,
+        #[expect(dead_code, reason = "dropping it is the message")] Sender<()>,
+    ),
     Failed(Option<rusqlite::Error>),
+}
+
+/// Waits, when dropped, until all connections are closed.
+///
+/// The thread that opens connections may be the last to let go of a pool. Whoever closes a store and then copies the
+/// file must find everything in it.
+pub(super) struct Closing {
+    end: Mutex<Receiver<()>>,
+    open: Option<Sender<()>>,
+}
+
+impl Closing {
+    pub fn new() -> Self {
+        let (open, end) = mpsc::channel();
+        Self {
+            end: Mutex::new(end),
+            open: Some(open),
+        }
+    }
+
+    /// Gives up waiting, as nothing will be closed.
+    pub fn forget(&mut self) {
+        self.open = None;
+        self.end = Mutex::new(mpsc::channel().1);
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.open = None;
+        // Nothing is ever sent: the wait ends when the last sender is gone.
+        let end = self.end.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = end.recv_timeout(OPENING);
+    }
 }
 
 impl Pool {
@@ -47,7 +88,9 @@ impl Pool {
         first: Option<Connection>,
         size: u32,
         opener: &Arc<ScheduledThreadPool>,
+        closing: &Closing,
     ) -> Result<Self> {
+        let open = closing.open.clone().unwrap_or_else(|| mpsc::channel().0);
         let lines = r2d2::Pool::builder()
             .max_size(size)
             .min_idle(Some(0))
@@ -56,7 +99,7 @@ impl Pool {
             .idle_timeout(None)
             .max_lifetime(None)
             .thread_pool(Arc::clone(opener))
-            .build(Lines { manager, first: Mutex::new(first) })
+            .build(Lines { manager, open, first: Mutex::new(first) })
             .map_err(|error| Error::Storage(Box::new(error)))?;
         Ok(Self { lines })
     }
@@ -79,7 +122,7 @@ impl Pool {
                 return Err(Shortage::AllLent);
             };
             match &mut *line {
-                Line::Open(conn) => return work(conn, patience).map_err(Shortage::Failed),
+                Line::Open(conn, _) => return work(conn, patience).map_err(Shortage::Failed),
                 Line::Failed(error) => match error.take() {
                     Some(error) if super::faults::is_busy(&error) && patience.rest() => {}
                     Some(error) => return Err(Shortage::Failed(error.into())),
@@ -114,7 +157,10 @@ impl ManageConnection for Lines {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let opened = first.map_or_else(|| self.manager.connect(), Ok);
-        Ok(opened.map_or_else(|error| Line::Failed(Some(error)), Line::Open))
+        Ok(match opened {
+            Ok(conn) => Line::Open(conn, self.open.clone()),
+            Err(error) => Line::Failed(Some(error)),
+        })
     }
 
     fn is_valid(&self, _line: &mut Line) -> Result<(), rusqlite::Error> {
@@ -123,7 +169,7 @@ impl ManageConnection for Lines {
 
     /// A connection still inside a transaction could not be rolled back and is not lent again.
     fn has_broken(&self, line: &mut Line) -> bool {
-        !matches!(line, Line::Open(conn) if conn.is_autocommit())
+        !matches!(line, Line::Open(conn, _) if conn.is_autocommit())
     }
 }
 
@@ -146,7 +192,7 @@ mod tests {
 
     fn pool(manager: SqliteConnectionManager, size: u32) -> Pool {
         let opener = Arc::new(ScheduledThreadPool::new(1));
-        Pool::new(manager, None, size, &opener).unwrap()
+        Pool::new(manager, None, size, &opener, &Closing::new()).unwrap()
     }
 
     #[test]
