@@ -124,17 +124,16 @@ fn missed_results(
             }
         }
     }
-    let mut answered: HashSet<&str> = on_chain.clone();
-    answered.extend(
-        results
-            .iter()
-            .flat_map(|place| index.answers(*place))
-            .map(String::as_str),
-    );
+    let mut answered: HashSet<&str> = results
+        .iter()
+        .flat_map(|place| index.answers(*place))
+        .map(String::as_str)
+        .collect();
     strays.sort_unstable();
     for stray in strays {
         let open = index.answers(stray).iter().any(|call| {
-            !answered.contains(call.as_str())
+            !on_chain.contains(call.as_str())
+                && !answered.contains(call.as_str())
                 && index
                     .owner(call)
                     .is_some_and(|owner| members.contains(&owner))
