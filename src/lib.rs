@@ -53,13 +53,13 @@ pub use db::{Durability, Journal, OpenOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use exchange::{claude_code, export_jsonl, export_markdown, is_entry};
 pub use model::{
-    AppendOptions, Appended, Cursor, NewMessage, NewSession, Role, SessionFilter, SessionInfo,
-    SessionKey, SessionPage, TranscriptKey,
+    AppendOptions, Appended, Cursor, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession,
+    Role, SessionFilter, SessionInfo, SessionKey, SessionPage, TranscriptKey,
 };
 pub use store::{
-    Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line, ListEntry,
-    Message, Messages, Scope, SdkSummary, Session, SessionStore, SessionTx, Sessions, Store,
-    SummaryUpdate, Verified,
+    Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,
+    ListEntry, Message, Messages, ResumeOptions, Resumed, Scope, SdkSummary, Session, SessionStore,
+    SessionTx, Sessions, Store, SummaryUpdate, Verified,
 };
 
 /// The README's examples run as tests.

@@ -1,11 +1,14 @@
 //! `turnkeep ls`
 
+use std::collections::HashSet;
 use std::io;
 
 use serde_json::{Value, json};
-use turnkeep::{Cursor, SessionFilter, SessionInfo};
+use turnkeep::{Cursor, SessionFilter, SessionInfo, SessionKey, Store};
 use unicode_width::UnicodeWidthStr;
 
+use super::fail::Failure;
+use super::lineage::draw;
 use super::out::{Out, Style, count, fit, pad, time};
 use super::place::scope;
 use super::{Call, Done, Outcome};
@@ -40,6 +43,10 @@ pub(super) struct Args {
     /// Go on where the page before ended
     #[arg(long, value_name = "CURSOR", allow_hyphen_values = true)]
     after: Option<String>,
+
+    /// Show forks under the session they were forked from
+    #[arg(long)]
+    tree: bool,
 
     /// Those as well that hold no conversation of their own
     #[arg(long)]
@@ -83,12 +90,33 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         let next = page.next.map(|next| next.to_string());
         out.line(&json!({"sessions": sessions, "next": next}).to_string())?;
     } else {
-        print(&mut out, &page.sessions)?;
+        if args.tree {
+            trees(&mut out, &store, &page.sessions)?;
+        } else {
+            print(&mut out, &page.sessions)?;
+        }
         if let Some(next) = page.next {
             out.line(&out.styled(Style::Dim, &format!("more: --after {next}")))?;
         }
     }
     Ok(Done::All)
+}
+
+/// Draws each family once, where its newest session stands in the list.
+fn trees(out: &mut Out, store: &Store, sessions: &[SessionInfo]) -> Result<(), Failure> {
+    let mut drawn: HashSet<SessionKey> = HashSet::new();
+    for info in sessions {
+        if drawn.contains(&info.key()) {
+            continue;
+        }
+        let Some(session) = store.sessions().find(&info.key())? else {
+            continue;
+        };
+        let family = session.family()?;
+        draw(out, &family, "")?;
+        drawn.extend(family.into_iter().map(|kin| kin.key));
+    }
+    Ok(())
 }
 
 fn shown(info: &SessionInfo) -> Value {
@@ -162,7 +190,7 @@ fn short(id: &str, among: &[SessionInfo]) -> String {
 }
 
 /// A time the user gave, as epoch milliseconds.
-fn moment(text: &str) -> Result<i64, super::fail::Failure> {
+fn moment(text: &str) -> Result<i64, Failure> {
     use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeZone};
     let local = |naive: NaiveDateTime| {
         Local
@@ -192,7 +220,7 @@ fn moment(text: &str) -> Result<i64, super::fail::Failure> {
             .map(|time| time.timestamp_millis())
     };
     text.parse().ok().or_else(zoned).or_else(date).or_else(with_time).ok_or_else(|| {
-        super::fail::Failure::wrong_use(format!("`{text}` is no time"))
+        Failure::wrong_use(format!("`{text}` is no time"))
             .hint("give a date (2026-01-31), a date and time (2026-01-31T12:00), or epoch milliseconds")
     })
 }

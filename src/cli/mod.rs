@@ -2,16 +2,20 @@
 //! session), `out` (how things are printed) and `fail` (how they go wrong).
 
 mod append;
+mod branches;
 mod completions;
 mod delete;
 mod demo;
 mod export;
 mod fail;
+mod fork;
 mod import;
+mod lineage;
 mod ls;
 mod out;
 mod place;
 mod rename;
+mod resume;
 mod show;
 mod tag;
 mod verify;
@@ -67,6 +71,10 @@ enum Command {
     Show(show::Args),
     Export(export::Args),
     Append(append::Args),
+    Resume(resume::Args),
+    Fork(fork::Args),
+    Lineage(lineage::Args),
+    Branches(branches::Args),
     Rename(rename::Args),
     Tag(tag::Args),
     Delete(delete::Args),
@@ -94,6 +102,10 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&call, &args),
         Command::Export(args) => export::run(&call, &args),
         Command::Append(args) => append::run(&call, &args),
+        Command::Resume(args) => resume::run(&call, &args),
+        Command::Fork(args) => fork::run(&call, &args),
+        Command::Lineage(args) => lineage::run(&call, &args),
+        Command::Branches(args) => branches::run(&call, &args),
         Command::Rename(args) => rename::run(&call, &args),
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),

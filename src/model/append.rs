@@ -2,11 +2,15 @@
 
 use serde::Serialize;
 
+use super::lease::Lease;
+
 /// How an append is to be done.
 #[derive(Clone, Debug, Default)]
 pub struct AppendOptions {
     pub(crate) subpath: String,
     pub(crate) expect_head: Option<Option<String>>,
+    pub(crate) hang_from: Option<String>,
+    pub(crate) lease: Option<i64>,
 }
 
 impl AppendOptions {
@@ -25,6 +29,19 @@ impl AppendOptions {
     /// present head.
     pub fn expect_head(mut self, uuid: impl Into<String>) -> Self {
         self.expect_head = Some(Some(uuid.into()));
+        self
+    }
+
+    /// Hangs a typed message from this one, not from the head: what came after it leaves the
+    /// conversation, and stays as a branch. Entries given as JSON say themselves where they hang.
+    pub fn hang_from(mut self, uuid: impl Into<String>) -> Self {
+        self.hang_from = Some(uuid.into());
+        self
+    }
+
+    /// Writes as the holder of a lease: refused once that was taken over.
+    pub fn with_lease(mut self, lease: &Lease) -> Self {
+        self.lease = Some(lease.token);
         self
     }
 

@@ -1,11 +1,15 @@
 //! WHAT THINGS ARE: plain values and pure rules. No SQL, no I/O; the clock comes in as an argument.
 
 mod append;
+mod fork;
 mod key;
+mod lease;
 pub(crate) mod message;
 mod session;
 
 pub use append::{AppendOptions, Appended};
+pub use fork::{ForkOptions, Kin, Lineage};
 pub use key::{SessionKey, TranscriptKey};
+pub use lease::Lease;
 pub use message::{NewMessage, Role};
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};

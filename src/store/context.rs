@@ -5,9 +5,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::conversation::{self, Conversation, ConversationEntry};
+use super::history::History;
 use crate::error::{Error, Result};
 use crate::model::Role;
-use crate::tables::messages;
+use crate::tables::sessions::SessionRow;
+use crate::tables::{messages, transcripts};
 use crate::transcript::compaction::Boundary;
 use crate::transcript::context::{Spoken, make};
 use crate::transcript::json::Object;
@@ -42,9 +44,16 @@ pub struct ContextMessage {
 }
 
 /// Reads the context of a transcript.
-pub(super) fn read(db: &Connection, session: i64, subpath: &str) -> Result<Context> {
-    let conversation = conversation::read(db, session, subpath)?;
-    let kept = kept_by_compaction(db, (session, subpath), &conversation)?;
+pub(super) fn read(db: &Connection, session: &SessionRow, subpath: &str) -> Result<Context> {
+    let history = History::of(db, session, subpath)?;
+    let head = transcripts::find(db, session.id, subpath)?.and_then(|row| row.head);
+    read_from(db, &history, head)
+}
+
+/// Reads the context of the conversation that ends with `head`.
+pub(super) fn read_from(db: &Connection, history: &History, head: Option<i64>) -> Result<Context> {
+    let conversation = conversation::read_from(db, history, head)?;
+    let kept = kept_by_compaction(db, history, &conversation)?;
     let mut spoken = Vec::with_capacity(conversation.entries.len() + kept.len());
     let mut kept_follows = kept
         .iter()
@@ -84,7 +93,7 @@ pub(super) fn read(db: &Connection, session: i64, subpath: &str) -> Result<Conte
 /// conversation does not hold already.
 fn kept_by_compaction(
     db: &Connection,
-    transcript: (i64, &str),
+    history: &History,
     conversation: &Conversation,
 ) -> Result<Vec<(i64, String)>> {
     let boundary = conversation
@@ -97,7 +106,7 @@ fn kept_by_compaction(
         return Ok(Vec::new());
     };
     let there = |id: &i64| conversation.entries.iter().any(|entry| entry.id == *id);
-    let kept = conversation::preserved(db, transcript, boundary.id)?;
+    let kept = conversation::preserved(db, history, boundary.id)?;
     let mut entries = Vec::new();
     for id in kept.into_iter().filter(|id| !there(id)) {
         entries.extend(messages::entry(db, id)?.map(|entry| (id, entry)));

@@ -8,8 +8,10 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::Connection;
 
+use super::history::History;
 use crate::error::Result;
 use crate::tables::messages::{self, Light, LightKind};
+use crate::tables::sessions::SessionRow;
 use crate::tables::{tool_calls, tool_results, transcripts};
 use crate::transcript::chain::{Chain, Kind, Link, MainLine, Parent, walk};
 use crate::transcript::compaction::{Boundary, Preserved};
@@ -60,21 +62,29 @@ impl Conversation {
 }
 
 /// Reads the conversation of a transcript.
-pub(super) fn read(db: &Connection, session: i64, subpath: &str) -> Result<Conversation> {
-    let Some(head) = transcripts::find(db, session, subpath)?.and_then(|row| row.head) else {
+pub(super) fn read(db: &Connection, session: &SessionRow, subpath: &str) -> Result<Conversation> {
+    let history = History::of(db, session, subpath)?;
+    let head = transcripts::find(db, session.id, subpath)?.and_then(|row| row.head);
+    read_from(db, &history, head)
+}
+
+/// Reads the conversation that ends with `head`.
+pub(super) fn read_from(
+    db: &Connection,
+    history: &History,
+    head: Option<i64>,
+) -> Result<Conversation> {
+    let Some(head) = head else {
         return Ok(Conversation::default());
     };
-    let transcript = (session, subpath);
-    let rows = messages::main_line(db, session, subpath)?;
-    let line = MainLine::new(links(db, &rows)?);
-    let chain = walk(&line, head, |boundary| preserved(db, transcript, boundary))?;
-    let places = whole(db, session, &line, &chain)?;
-    let mut entries = entries(db, transcript, &rows, &places)?;
+    let (rows, line) = main_line(db, history)?;
+    let chain = walk(&line, head, |boundary| preserved(db, history, boundary))?;
+    let places = whole(db, history, &line, &chain)?;
+    let mut entries = entries(db, history, &rows, &places)?;
     let uuid = |place: &usize| entries.get(place).map(|entry| entry.uuid.clone());
     let repaired_links = chain.bridged.iter().filter_map(uuid).collect();
     let first = chain.places.first().and_then(|place| entries.get(place));
-    let missing_ancestor =
-        first.and_then(|first| missing_ancestor(db, transcript, first).transpose());
+    let missing_ancestor = first.and_then(|first| missing_ancestor(db, history, first).transpose());
     Ok(Conversation {
         repaired_links,
         has_cycle: chain.cycle,
@@ -84,6 +94,21 @@ pub(super) fn read(db: &Connection, session: i64, subpath: &str) -> Result<Conve
             .filter_map(|place| entries.remove(place))
             .collect(),
     })
+}
+
+/// The main line of a transcript: its rows without their entries, and as the walk sees them.
+pub(super) fn main_line(db: &Connection, history: &History) -> Result<(Vec<Light>, MainLine)> {
+    let mut rows = Vec::new();
+    for part in &history.parts {
+        let range = (part.after_line, part.until_line);
+        rows.extend(messages::main_line(
+            db,
+            (part.owner, history.subpath()),
+            range,
+        )?);
+    }
+    let line = MainLine::new(links(db, &rows)?);
+    Ok((rows, line))
 }
 
 fn links(db: &Connection, rows: &[Light]) -> Result<Vec<Link>> {
@@ -145,17 +170,17 @@ fn main_line_parent(
 }
 
 /// The messages that a compaction kept as they were, oldest first.
-pub(super) fn preserved(
-    db: &Connection,
-    (session, subpath): (i64, &str),
-    boundary: i64,
-) -> Result<Vec<i64>> {
-    let Some(entry) = messages::entry(db, boundary)? else {
+pub(super) fn preserved(db: &Connection, history: &History, boundary: i64) -> Result<Vec<i64>> {
+    let (Some(place), Some(entry)) = (
+        messages::place_of(db, boundary)?,
+        messages::entry(db, boundary)?,
+    ) else {
         return Ok(Vec::new());
     };
-    let find = |uuid: &str| -> Result<Option<i64>> {
-        Ok(messages::find_id(db, session, subpath, uuid)?.map(|(id, _)| id))
+    let Some(part) = history.part_of(&place) else {
+        return Ok(Vec::new());
     };
+    let find = |uuid: &str| history.find_in(db, part, uuid);
     match Boundary::read(&entry).preserved {
         Preserved::None => Ok(Vec::new()),
         Preserved::Uuids(uuids) => uuids
@@ -180,43 +205,70 @@ pub(super) fn preserved(
     }
 }
 
-fn whole(db: &Connection, session: i64, line: &MainLine, chain: &Chain) -> Result<Vec<usize>> {
+/// A chain with its parallel calls put back.
+pub(super) fn whole(
+    db: &Connection,
+    history: &History,
+    line: &MainLine,
+    chain: &Chain,
+) -> Result<Vec<usize>> {
     if !may_miss(line, chain) {
         return Ok(chain.places.clone());
     }
-    let pairs = Pairs {
-        calls: tool_calls::by_message(db, session)?,
-        results: tool_results::by_message(db, session)?,
-    };
+    let mut pairs = Pairs::default();
+    for part in &history.parts {
+        pairs.calls.extend(tool_calls::by_message(db, part.owner)?);
+        pairs
+            .results
+            .extend(tool_results::by_message(db, part.owner)?);
+    }
     Ok(put_back(line, chain, &pairs))
 }
 
 /// The entries at `places` of the main line, by place.
 fn entries(
     db: &Connection,
-    transcript: (i64, &str),
+    history: &History,
     rows: &[Light],
     places: &[usize],
 ) -> Result<HashMap<usize, ConversationEntry>> {
-    let wanted: HashMap<i64, usize> = places
-        .iter()
-        .map(|place| (rows[*place].line, *place))
-        .collect();
     let mut found = HashMap::with_capacity(places.len());
-    let (Some(first), Some(last)) = (places.iter().min(), places.iter().max()) else {
+    let mut wanted: HashMap<i64, usize> = HashMap::with_capacity(places.len());
+    wanted.extend(places.iter().map(|place| (rows[*place].line, *place)));
+    let (Some(first), Some(last)) = (wanted.keys().min(), wanted.keys().max()) else {
         return Ok(found);
     };
-    messages::entries_between(
-        db,
-        transcript,
-        (rows[*first].line, rows[*last].line),
-        |line| wanted.contains_key(&line),
-        |line, text| {
-            if let Some(place) = wanted.get(&line) {
-                found.insert(*place, shown(&rows[*place], text));
+    for part in &history.parts {
+        let range = (
+            part.after_line.max(first - 1) + 1,
+            part.until_line.min(*last),
+        );
+        if range.0 > range.1 {
+            continue;
+        }
+        let mut texts = Vec::new();
+        messages::entries_between(
+            db,
+            (part.owner, history.subpath()),
+            range,
+            |line| wanted.contains_key(&line),
+            |line, text| texts.push((line, text)),
+        )?;
+        let mut mapped = history.mapped(part);
+        for (line, text) in texts {
+            let Some(place) = wanted.get(&line) else {
+                continue;
+            };
+            let row = &rows[*place];
+            let mut entry = shown(row, text);
+            if part.is_inherited {
+                entry.entry =
+                    mapped.entry(db, row.id, Some(&entry.uuid), row.parent, &entry.entry)?;
+                entry.uuid = history.uuid_of(row.id, part, &entry.uuid);
             }
-        },
-    )?;
+            found.insert(*place, entry);
+        }
+    }
     Ok(found)
 }
 
@@ -235,10 +287,20 @@ fn shown(row: &Light, text: messages::EntryText) -> ConversationEntry {
 /// The ancestor that the first message of a conversation names and the transcript does not hold.
 fn missing_ancestor(
     db: &Connection,
-    (session, subpath): (i64, &str),
+    history: &History,
     first: &ConversationEntry,
 ) -> Result<Option<String>> {
-    let Some(entry) = Object::parse(&first.entry) else {
+    // As it was stored: what a fork shows of such a reference is null.
+    let (Some(place), Some(stored)) = (
+        messages::place_of(db, first.id)?,
+        messages::entry(db, first.id)?,
+    ) else {
+        return Ok(None);
+    };
+    let Some(part) = history.part_of(&place) else {
+        return Ok(None);
+    };
+    let Some(entry) = Object::parse(&stored) else {
         return Ok(None);
     };
     let named = entry
@@ -247,6 +309,6 @@ fn missing_ancestor(
     let Some(uuid) = named.filter(|uuid| !uuid.is_empty()) else {
         return Ok(None);
     };
-    let there = messages::find_id(db, session, subpath, &uuid)?.is_some();
+    let there = history.find_in(db, part, &uuid)?.is_some();
     Ok((!there).then(|| uuid.into_owned()))
 }

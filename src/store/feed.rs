@@ -6,12 +6,14 @@
 
 use std::collections::HashMap;
 
+use super::head::{Arrival, moves_head};
+use super::history::History;
 use crate::db::Tx;
-use crate::error::Result;
-use crate::tables::messages::{self, Known, Place};
+use crate::error::{Error, Result};
+use crate::tables::messages::{self, NewPlace, Place};
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts::{self, TranscriptRow};
-use crate::tables::{tool_calls, tool_results};
+use crate::tables::{left_turns, listing_marks, tool_calls, tool_results};
 use crate::transcript::prompt::Opens;
 use crate::transcript::reading::Reading;
 
@@ -29,10 +31,10 @@ pub(crate) enum Origin {
 pub(crate) enum Fed {
     /// It was stored.
     Stored,
-    /// The row with its uuid says the same; its id.
-    Duplicate(i64),
-    /// The row with its uuid says something else; its id.
-    Differing(i64),
+    /// The row with its uuid says the same; the entry as it is shown.
+    Duplicate(String),
+    /// The row with its uuid says something else.
+    Differing,
 }
 
 /// A transcript being added to.
@@ -40,6 +42,7 @@ pub(crate) struct Feed<'t, 'c> {
     tx: &'t Tx<'c>,
     pub(crate) session: SessionRow,
     pub(crate) transcript: TranscriptRow,
+    pub(crate) history: History,
     origin: Origin,
     had_entries: bool,
     stored: bool,
@@ -56,11 +59,13 @@ impl<'t, 'c> Feed<'t, 'c> {
     ) -> Result<Self> {
         let transcript = transcripts::find(tx, session.id, subpath)?
             .unwrap_or_else(|| TranscriptRow::new(session.id, subpath));
-        let had_entries = session.entries > 0;
+        let history = History::of(tx, &session, subpath)?;
+        let had_entries = session.tally.entries > 0;
         Ok(Self {
             tx,
             session,
             transcript,
+            history,
             origin,
             had_entries,
             stored: false,
@@ -72,20 +77,40 @@ impl<'t, 'c> Feed<'t, 'c> {
         self.transcript.subpath.is_empty()
     }
 
+    /// The head's uuid, as it is shown in this transcript.
+    pub(crate) fn head_uuid(&self) -> Result<Option<String>> {
+        head_uuid(self.tx, &self.history, self.transcript.head)
+    }
+
     /// Stores an entry, unless its uuid is taken.
     pub(crate) fn push(&mut self, reading: &Reading) -> Result<Fed> {
-        if self.store(reading, true)? {
-            return Ok(Fed::Stored);
-        }
-        let uuid = reading.uuid.as_deref().unwrap_or_default();
-        let known = messages::find(self.tx, self.session.id, &self.transcript.subpath, uuid)?;
-        Ok(match known {
-            Some(Known { id, entry, .. }) if same_value(entry.as_deref(), reading) => {
-                Fed::Duplicate(id)
+        let inherited = match &reading.uuid {
+            Some(uuid) => self.history.find_inherited(self.tx, uuid)?,
+            None => None,
+        };
+        let known = match inherited {
+            Some(place) => Some(place),
+            None if self.store(reading, true)? => return Ok(Fed::Stored),
+            None => {
+                let uuid = reading.uuid.as_deref().unwrap_or_default();
+                messages::find_place(self.tx, self.session.id, &self.transcript.subpath, uuid)?
             }
-            Some(Known { id, .. }) => Fed::Differing(id),
-            None => Fed::Duplicate(0),
+        };
+        let shown = match &known {
+            Some(place) => self.shown(place)?,
+            None => None,
+        };
+        Ok(match shown {
+            Some(shown) if same_value(&shown, reading) => Fed::Duplicate(shown),
+            _ => Fed::Differing,
         })
+    }
+
+    fn shown(&self, place: &Place) -> Result<Option<String>> {
+        match messages::entry(self.tx, place.id)? {
+            Some(entry) => Ok(Some(self.history.shown_entry(self.tx, place, entry)?)),
+            None => Ok(None),
+        }
     }
 
     /// Stores an entry whose uuid is taken: as a line of the file, without a place of its own.
@@ -113,10 +138,11 @@ impl<'t, 'c> Feed<'t, 'c> {
         if self.stored {
             self.keep_times();
             let row = &mut self.session;
-            let shows_nothing = row.listing.summary().is_none() && row.messages == 0;
+            let listing = &row.tally.listing;
+            let shows_nothing = listing.summary().is_none() && row.tally.messages == 0;
             let bookkeeping =
-                shows_nothing && (row.entries > 0 || !self.transcript.subpath.is_empty());
-            row.listed = row.listing.is_sidechain != Some(true) && !bookkeeping;
+                shows_nothing && (row.tally.entries > 0 || !self.transcript.subpath.is_empty());
+            row.listed = listing.is_sidechain != Some(true) && !bookkeeping;
             sessions::update(self.tx, row)?;
         }
         Ok((self.session, self.transcript))
@@ -129,16 +155,16 @@ impl<'t, 'c> Feed<'t, 'c> {
         let now = self.tx.now_ms();
         let row = &mut self.session;
         row.appended_ms = Some(row.appended_ms.unwrap_or(now).max(now));
+        let listing = &row.tally.listing;
         let newest = match self.origin {
             Origin::Append => now,
-            Origin::Import(_) => row.listing.newest_ms.map_or(now, |time| time.min(now)),
+            Origin::Import(_) => listing.newest_ms.map_or(now, |time| time.min(now)),
         };
         if self.had_entries {
             row.last_modified_ms = row.last_modified_ms.max(newest);
         } else {
             row.last_modified_ms = newest;
-            row.created_ms = row
-                .listing
+            row.created_ms = listing
                 .created_ms
                 .map_or(row.created_ms, |time| time.min(now));
         }
@@ -150,13 +176,14 @@ impl<'t, 'c> Feed<'t, 'c> {
         let parent = self.parent(reading)?;
         let opens = reading
             .opens
-            .filter(|opens| on_line && self.is_main() && *opens != Opens::Nothing);
+            .filter(|opens| on_line && self.is_main() && *opens != Opens::Nothing)
+            .is_some();
         let turn = match parent {
-            _ if !self.is_main() || opens.is_some() => None,
+            _ if !self.is_main() || opens => None,
             Some((_, turn)) => turn,
             None => self.transcript.turn,
         };
-        let place = Place {
+        let place = NewPlace {
             session: self.session.id,
             subpath: &self.transcript.subpath,
             seq: self.transcript.next_seq,
@@ -173,24 +200,31 @@ impl<'t, 'c> Feed<'t, 'c> {
             return Ok(false);
         };
         self.stored = true;
+        let turn = if opens { self.open_turn(id)? } else { turn };
         self.transcript.next_seq += 1;
-        let turn = if opens.is_some() {
-            messages::open_turn(self.tx, id)?;
-            self.transcript.turn = Some(id);
-            Some(id)
-        } else {
-            turn
-        };
         if on_line {
             self.transcript.next_line += 1;
-            self.move_head(reading, id, parent.map(|(id, _)| id));
+            self.arrive(reading, id, parent.map(|(id, _)| id), turn, opens)?;
         }
         if indexed {
             self.bind(reading, id, turn, parent.is_some())?;
             self.ledger(reading, id, turn)?;
         }
-        self.count(reading, on_line, opens.is_some());
+        self.count(reading, on_line);
+        if self.is_main() {
+            if let Some(leaf) = &reading.moves_head_to {
+                self.follow_client(leaf.as_deref())?;
+            }
+        }
         Ok(true)
+    }
+
+    /// Begins a turn, and notes the listing as it was before it.
+    fn open_turn(&mut self, id: i64) -> Result<Option<i64>> {
+        messages::open_turn(self.tx, id)?;
+        self.transcript.turn = Some(id);
+        mark(self.tx, &self.session, self.transcript.next_seq)?;
+        Ok(Some(id))
     }
 
     /// The row and turn of the entry's parent, if it is there.
@@ -201,24 +235,54 @@ impl<'t, 'c> Feed<'t, 'c> {
         if let Some(found) = self.recent.get(uuid) {
             return Ok(Some(*found));
         }
-        Ok(messages::find_id(
-            self.tx,
-            self.session.id,
-            &self.transcript.subpath,
-            uuid,
-        )?)
+        let place = self.history.find(self.tx, uuid)?;
+        Ok(place.map(|place| (place.id, place.turn)))
     }
 
-    /// What the user or the model said becomes the head wherever it hangs. Anything else of the
-    /// main line becomes it only by hanging from it: a late attachment of an old branch does not
-    /// bring that branch back.
-    fn move_head(&mut self, reading: &Reading, id: i64, parent: Option<i64>) {
+    /// Moves the head to a message of the main line that just arrived, if it is to move.
+    fn arrive(
+        &mut self,
+        reading: &Reading,
+        id: i64,
+        parent: Option<i64>,
+        turn: Option<i64>,
+        opens: bool,
+    ) -> Result<()> {
         let head = self.transcript.head;
-        let extends = if head.is_none() { true } else { parent == head };
-        if reading.takes_the_head() || extends {
+        let was_left = match turn.filter(|_| self.is_main() && !opens && parent != head) {
+            Some(turn) => left_turns::contains(self.tx, self.session.id, turn)?,
+            None => false,
+        };
+        let arrival = Arrival {
+            speaks: reading.takes_the_head(),
+            extends: head.is_none() || parent == head,
+            was_left,
+        };
+        if moves_head(arrival) {
             self.transcript.head = Some(id);
-            self.transcript.head_uuid.clone_from(&reading.uuid);
         }
+        Ok(())
+    }
+
+    /// Honours the client's own move of the head (`last-prompt` with `explicit`).
+    fn follow_client(&mut self, leaf: Option<&str>) -> Result<()> {
+        let place = match leaf {
+            Some(leaf) => self.history.find(self.tx, leaf)?,
+            None => None,
+        };
+        let known = leaf.is_none() || place.as_ref().is_some_and(|place| place.line.is_some());
+        let head = place.map(|place| place.id);
+        if known && head != self.transcript.head {
+            super::head::leave(
+                self.tx,
+                &self.history,
+                self.session.id,
+                self.transcript.head,
+                head,
+            )?;
+            self.transcript.head = head;
+        }
+        Ok(())
     }
 
     /// Binds the entries that named this one as their parent before it was there.
@@ -255,13 +319,13 @@ impl<'t, 'c> Feed<'t, 'c> {
             tool_calls::insert(self.tx, session, id, call, reading.agent.as_deref(), turn)?;
         }
         for answer in &reading.results {
-            let call = tool_calls::find_newest(self.tx, session, &answer.call)?;
+            let call = find_call(self.tx, &self.history, session, &answer.call)?;
             tool_results::insert(self.tx, session, id, call, answer)?;
         }
         Ok(())
     }
 
-    fn count(&mut self, reading: &Reading, on_line: bool, opens: bool) {
+    fn count(&mut self, reading: &Reading, on_line: bool) {
         if reading.entry.is_none() {
             return;
         }
@@ -269,20 +333,59 @@ impl<'t, 'c> Feed<'t, 'c> {
         if !self.is_main() {
             return;
         }
-        self.session.entries += 1;
-        self.session.listing.fold(&reading.facts);
-        if on_line && matches!(reading.kind.as_str(), "user" | "assistant") {
-            self.session.messages += 1;
-        }
-        if opens {
-            self.session.turns += 1;
+        self.session.tally.add(reading, on_line);
+        if on_line && reading.takes_the_head() {
+            let now = self.tx.now_ms();
+            let said = match self.origin {
+                Origin::Append => now,
+                Origin::Import(_) => reading.timestamp_ms.unwrap_or(now).min(now),
+            };
+            self.session.conversed_ms = self.session.conversed_ms.max(Some(said));
         }
     }
 }
 
+/// Notes the listing of a session as it is before the row `seq` of its main transcript.
+pub(crate) fn mark(tx: &Tx<'_>, session: &SessionRow, seq: i64) -> Result<()> {
+    let listing =
+        serde_json::to_string(&session.tally).map_err(|error| Error::Storage(Box::new(error)))?;
+    Ok(listing_marks::insert(tx, session.id, seq, &listing)?)
+}
+
+/// The uuid under which a transcript shows its head.
+pub(crate) fn head_uuid(
+    db: &rusqlite::Connection,
+    history: &History,
+    head: Option<i64>,
+) -> Result<Option<String>> {
+    let place = match head {
+        Some(head) => messages::place_of(db, head)?,
+        None => None,
+    };
+    Ok(place.and_then(|place| history.shown_uuid(&place)))
+}
+
+/// The newest call with this tool-use id that a session made or inherited.
+pub(crate) fn find_call(
+    db: &rusqlite::Connection,
+    history: &History,
+    session: i64,
+    tool_use_id: &str,
+) -> Result<Option<i64>> {
+    if let Some(call) = tool_calls::find_newest(db, session, tool_use_id, i64::MAX)? {
+        return Ok(Some(call));
+    }
+    for part in history.parts.iter().rev().filter(|part| part.is_inherited) {
+        if let Some(call) = tool_calls::find_newest(db, part.owner, tool_use_id, part.until_seq)? {
+            return Ok(Some(call));
+        }
+    }
+    Ok(None)
+}
+
 /// Whether a stored entry and a reading are the same JSON value, however they are written.
-fn same_value(stored: Option<&str>, reading: &Reading) -> bool {
-    let (Some(stored), Some(entry)) = (stored, reading.entry.as_deref()) else {
+fn same_value(stored: &str, reading: &Reading) -> bool {
+    let Some(entry) = reading.entry.as_deref() else {
         return false;
     };
     if stored == entry {

@@ -1,12 +1,20 @@
 //! THE PUBLIC HANDLES. One public method is one transaction.
 
+mod branches;
 mod context;
 mod conversation;
+mod delete;
 mod feed;
 mod files;
+mod fork;
+mod head;
+mod history;
+mod kinship;
+mod lease;
 mod messages;
 mod parts;
 mod resolve;
+mod resume;
 mod session;
 mod session_store;
 mod sessions;
@@ -16,11 +24,13 @@ mod write;
 
 use std::path::Path;
 
+pub use branches::Branch;
 pub use context::{Context, ContextMessage};
 pub use conversation::{Conversation, ConversationEntry};
 pub use messages::{Message, Messages};
 pub use parts::EntryPart;
 pub use resolve::Scope;
+pub use resume::{ResumeOptions, Resumed};
 pub use session::Session;
 pub use session_store::{ListEntry, SdkSummary, SessionStore, SummaryUpdate};
 pub use sessions::Sessions;

@@ -20,7 +20,7 @@ impl Scope {
             wanted.as_deref().is_none_or(|wanted| Some(wanted) == value)
         };
         matches(&self.project_key, Some(&row.key.project_key))
-            && matches(&self.cwd, row.listing.cwd.as_deref())
+            && matches(&self.cwd, row.tally.listing.cwd.as_deref())
     }
 
     fn filter(&self) -> SessionFilter {

@@ -1,15 +1,19 @@
 //! One session's handle.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::context::Context;
 use super::conversation::Conversation;
+use super::history::History;
 use super::messages::Messages;
 use super::transcript::{self, Line};
 use super::write::SessionTx;
 use super::{Store, context, conversation};
 use crate::error::{Error, Result};
 use crate::model::{SessionInfo, SessionKey};
+use crate::tables::session_files::{self, FileRow};
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts;
 
@@ -135,9 +139,9 @@ impl Session {
         limit: usize,
     ) -> Result<Vec<Line>> {
         self.store.db().read(|db| {
-            self.check(db)?;
+            let row = self.check(db)?;
             self.check_transcript(db, subpath)?;
-            transcript::page(db, self.row, subpath, after_seq, limit)
+            transcript::page(db, &row, subpath, after_seq, limit)
         })
     }
 
@@ -147,9 +151,9 @@ impl Session {
     /// [`Error::NotFound`] if the session or the transcript is not there.
     pub fn conversation(&self, subpath: &str) -> Result<Conversation> {
         self.store.db().read(|db| {
-            self.check(db)?;
+            let row = self.check(db)?;
             self.check_transcript(db, subpath)?;
-            conversation::read(db, self.row, subpath)
+            conversation::read(db, &row, subpath)
         })
     }
 
@@ -159,14 +163,27 @@ impl Session {
     /// [`Error::NotFound`] if the session or the transcript is not there.
     pub fn context(&self, subpath: &str) -> Result<Context> {
         self.store.db().read(|db| {
-            self.check(db)?;
+            let row = self.check(db)?;
             self.check_transcript(db, subpath)?;
-            context::read(db, self.row, subpath)
+            context::read(db, &row, subpath)
         })
     }
 
     pub(crate) fn row_id(&self) -> i64 {
         self.row
+    }
+
+    /// The files kept with it, and the large outputs that a fork's inherited messages name.
+    pub(crate) fn files(&self, db: &rusqlite::Connection) -> Result<Vec<FileRow>> {
+        let history = History::of(db, &self.row(db)?, "")?;
+        let mut files: BTreeMap<String, FileRow> = BTreeMap::new();
+        for part in &history.parts {
+            let own = session_files::list(db, part.owner)?.into_iter();
+            let shown =
+                own.filter(|file| !part.is_inherited || file.path.starts_with("tool-results/"));
+            files.extend(shown.map(|file| (file.path.clone(), file)));
+        }
+        Ok(files.into_values().collect())
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -175,6 +192,10 @@ impl Session {
 
     fn read_row(&self) -> Result<SessionRow> {
         self.store.db().read(|db| self.check(db))
+    }
+
+    pub(crate) fn row(&self, db: &rusqlite::Connection) -> Result<SessionRow> {
+        self.check(db)
     }
 
     fn check(&self, db: &rusqlite::Connection) -> Result<SessionRow> {

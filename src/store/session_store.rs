@@ -3,12 +3,12 @@
 use serde_json::Value;
 
 use super::Store;
+use super::history::History;
 use super::sessions::create;
 use super::write::{SessionTx, read_entries};
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{AppendOptions, Appended, NewSession, SessionKey, TranscriptKey};
-use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts;
 
@@ -125,7 +125,10 @@ impl SessionStore {
             if transcripts::find(db, row.id, &key.subpath)?.is_none() {
                 return Ok(None);
             }
-            Ok(Some(messages::entries(db, row.id, &key.subpath)?))
+            let lines = History::of(db, &row, &key.subpath)?.page(db, 0, usize::MAX, usize::MAX)?;
+            Ok(Some(
+                lines.into_iter().filter_map(|line| line.entry).collect(),
+            ))
         })
     }
 

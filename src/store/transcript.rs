@@ -3,8 +3,10 @@
 use base64::Engine;
 use rusqlite::Connection;
 
+use super::history::History;
 use crate::error::Result;
-use crate::tables::messages::{self, Stored};
+use crate::tables::messages::Stored;
+use crate::tables::sessions::SessionRow;
 use crate::transcript::line::Ending;
 
 /// One line of a transcript.
@@ -61,11 +63,11 @@ impl From<Stored> for Line {
 /// The lines of a transcript behind `after_seq`.
 pub(super) fn page(
     db: &Connection,
-    session: i64,
+    session: &SessionRow,
     subpath: &str,
     after_seq: i64,
     limit: usize,
 ) -> Result<Vec<Line>> {
-    let rows = messages::page(db, session, subpath, after_seq, limit, usize::MAX)?;
+    let rows = History::of(db, session, subpath)?.page(db, after_seq, limit, usize::MAX)?;
     Ok(rows.into_iter().map(Line::from).collect())
 }

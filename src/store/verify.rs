@@ -3,11 +3,11 @@
 use rusqlite::Connection;
 
 use super::Store;
+use super::history::History;
 use crate::error::Result;
 use crate::tables::sessions::SessionRow;
 use crate::tables::{checks, messages, sessions, transcripts};
-use crate::transcript::listing::Listing;
-use crate::transcript::prompt::Opens;
+use crate::transcript::listing::{Listing, Tally};
 use crate::transcript::reading::Reading;
 
 /// How many findings of SQLite's own check are reported.
@@ -75,15 +75,6 @@ impl Store {
     }
 }
 
-/// The kept-up columns of a session, computed from its entries.
-#[derive(Default)]
-struct Counted {
-    listing: Listing,
-    entries: i64,
-    messages: i64,
-    turns: i64,
-}
-
 fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> Result<()> {
     let mut found = |what: String| {
         verified.findings.push(Finding {
@@ -91,7 +82,7 @@ fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> 
             what,
         });
     };
-    let counted = count(db, row.id)?;
+    let counted = count(db, row)?;
     let listing = Listing {
         created_ms: None,
         newest_ms: None,
@@ -99,20 +90,20 @@ fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> 
     };
     // What the app itself gave at creation stands where no entry says anything.
     let listing = Listing {
-        cwd: row.listing.cwd.clone().or(listing.cwd),
-        git_branch: listing.git_branch.or(row.listing.git_branch.clone()),
+        cwd: row.tally.listing.cwd.clone().or(listing.cwd),
+        git_branch: listing.git_branch.or(row.tally.listing.git_branch.clone()),
         ..listing
     };
-    if listing != row.listing {
+    if listing != row.tally.listing {
         found(format!(
             "the listing is {:?}, its entries say {listing:?}",
-            row.listing
+            row.tally.listing
         ));
     }
     for (name, kept, counted) in [
-        ("entries", row.entries, counted.entries),
-        ("messages", row.messages, counted.messages),
-        ("turns", row.turns, counted.turns),
+        ("entries", row.tally.entries, counted.entries),
+        ("messages", row.tally.messages, counted.messages),
+        ("turns", row.tally.turns, counted.turns),
     ] {
         if kept != counted {
             found(format!("{name}: {kept} are noted, {counted} are there"));
@@ -146,27 +137,21 @@ fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> 
     Ok(())
 }
 
-fn count(db: &Connection, session: i64) -> Result<Counted> {
-    let mut counted = Counted::default();
+fn count(db: &Connection, session: &SessionRow) -> Result<Tally> {
+    let history = History::of(db, session, "")?;
+    let mut counted = Tally::default();
     let mut after = 0;
     loop {
-        let lines = messages::page(db, session, "", after, LINES, BYTES)?;
+        let lines = history.page(db, after, LINES, BYTES)?;
         let Some(last) = lines.last() else {
             return Ok(counted);
         };
         after = last.seq;
-        for line in lines {
-            let Some(reading) = line.entry.as_deref().and_then(Reading::of_entry) else {
-                counted.entries += i64::from(line.entry.is_some());
-                continue;
-            };
-            counted.entries += 1;
-            counted.listing.fold(&reading.facts);
-            let placed = line.on_main_line;
-            counted.messages +=
-                i64::from(placed && matches!(reading.kind.as_str(), "user" | "assistant"));
-            let opens = reading.opens.is_some_and(|opens| opens != Opens::Nothing);
-            counted.turns += i64::from(placed && opens);
+        for line in lines.iter().filter(|line| line.entry.is_some()) {
+            match line.entry.as_deref().and_then(Reading::of_entry) {
+                Some(reading) => counted.add(&reading, line.on_main_line),
+                None => counted.entries += 1,
+            }
         }
     }
 }

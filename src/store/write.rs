@@ -3,18 +3,19 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::feed::{Fed, Feed, Origin};
+use super::feed::{Fed, Feed, Origin, find_call, head_uuid};
+use super::head::leave;
+use super::history::History;
+use super::lease;
 use super::messages::Message;
+use super::resume::message_of;
 use super::session::deleted;
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::message::Envelope;
 use crate::model::{AppendOptions, Appended, NewMessage, SessionKey};
 use crate::tables::sessions::SessionRow;
-use crate::tables::{
-    blobs, import_sources, messages, operations, session_files, sessions, tool_calls, tool_results,
-    transcripts,
-};
+use crate::tables::{operations, sessions, transcripts};
 use crate::transcript::reading::Reading;
 
 /// A session within a transaction: see [`Session::write`](crate::Session::write).
@@ -27,6 +28,14 @@ pub struct SessionTx<'t, 'c> {
 impl<'t, 'c> SessionTx<'t, 'c> {
     pub(crate) fn new(tx: &'t Tx<'c>, id: i64, key: SessionKey) -> Self {
         Self { tx, id, key }
+    }
+
+    pub(crate) fn tx(&self) -> &'t Tx<'c> {
+        self.tx
+    }
+
+    pub(crate) fn key(&self) -> &SessionKey {
+        &self.key
     }
 
     pub(crate) fn row(&self) -> Result<SessionRow> {
@@ -56,20 +65,26 @@ impl<'t, 'c> SessionTx<'t, 'c> {
             .uuid
             .clone()
             .unwrap_or_else(|| Uuid::new_v4().to_string());
-        let head = transcript.and_then(|transcript| transcript.head_uuid);
+        let history = History::of(self.tx, &row, &options.subpath)?;
+        let head = transcript.and_then(|transcript| transcript.head);
+        let parent = match &options.hang_from {
+            Some(uuid) => Some(message_of(self.tx, &history, &self.key, uuid)?.id),
+            None => head,
+        };
+        let parent_uuid = head_uuid(self.tx, &history, parent)?;
         let entry = message.entry(&Envelope {
             uuid: &uuid,
-            parent_uuid: head.as_deref(),
+            parent_uuid: parent_uuid.as_deref(),
             session_id: &self.key.session_id,
             timestamp: &iso_time(self.tx.now_ms()),
-            cwd: row.listing.cwd.as_deref(),
-            git_branch: row.listing.git_branch.as_deref(),
+            cwd: row.tally.listing.cwd.as_deref(),
+            git_branch: row.tally.listing.git_branch.as_deref(),
             is_sidechain: !options.subpath.is_empty(),
         });
         let reading = Reading::of_entry(&entry)
             .ok_or_else(|| Error::invalid("message", "its content is nested too deeply"))?;
         for answer in &reading.results {
-            if tool_calls::find_newest(self.tx, self.id, &answer.call)?.is_none() {
+            if find_call(self.tx, &history, self.id, &answer.call)?.is_none() {
                 let why = format!(
                     "no call `{}` is stored; append the message that makes the call first, or in the same write",
                     answer.call
@@ -77,15 +92,18 @@ impl<'t, 'c> SessionTx<'t, 'c> {
                 return Err(Error::invalid("tool result", why));
             }
         }
-        if message.uuid.is_some()
-            && messages::find_id(self.tx, self.id, &options.subpath, &uuid)?.is_some()
-        {
+        if message.uuid.is_some() && history.find(self.tx, &uuid)?.is_some() {
             return Ok(Message {
                 uuid,
                 stored: false,
             });
         }
         self.feed(row, &[reading], options)?;
+        if parent != head && options.subpath.is_empty() {
+            let now =
+                transcripts::find(self.tx, self.id, "")?.and_then(|transcript| transcript.head);
+            leave(self.tx, &history, self.id, head, now)?;
+        }
         Ok(Message { uuid, stored: true })
     }
 
@@ -110,10 +128,11 @@ impl<'t, 'c> SessionTx<'t, 'c> {
         readings: &[Reading],
         options: &AppendOptions,
     ) -> Result<Appended> {
+        lease::check(self.tx, row.id, options.lease, self.tx.now_ms())?;
         let mut feed = Feed::open(self.tx, row, &options.subpath, Origin::Append)?;
         if let Some(expected) = &options.expect_head {
-            let present = &feed.transcript.head_uuid;
-            if present != expected {
+            let present = feed.head_uuid()?;
+            if present != *expected {
                 return Err(head_moved(expected.as_deref(), present.as_deref()));
             }
         }
@@ -122,15 +141,15 @@ impl<'t, 'c> SessionTx<'t, 'c> {
             match feed.push(reading)? {
                 Fed::Stored => appended.stored += 1,
                 Fed::Duplicate(_) => appended.duplicates += 1,
-                Fed::Differing(_) => appended.differing += 1,
+                Fed::Differing => appended.differing += 1,
             }
         }
         if readings.is_empty() {
-            appended.head = feed.transcript.head_uuid;
+            appended.head = feed.head_uuid()?;
             return Ok(appended);
         }
-        let (_, transcript) = feed.finish()?;
-        appended.head = transcript.head_uuid;
+        appended.head = feed.head_uuid()?;
+        feed.finish()?;
         Ok(appended)
     }
 
@@ -166,45 +185,6 @@ impl<'t, 'c> SessionTx<'t, 'c> {
         row.metadata = Some(metadata.to_string());
         sessions::update(self.tx, &row)?;
         operations::insert(self.tx, self.id, "metadata", None, None)?;
-        Ok(())
-    }
-
-    /// Deletes the session.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`] if it was deleted before.
-    pub fn delete(&self) -> Result<()> {
-        self.row()?;
-        operations::insert(self.tx, self.id, "delete", None, None)?;
-        messages::delete_all(self.tx, self.id)?;
-        transcripts::delete_all(self.tx, self.id)?;
-        self.forget_calls()?;
-        let files = session_files::list(self.tx, self.id)?;
-        session_files::delete_all(self.tx, self.id)?;
-        for file in files {
-            blobs::delete_if_unused(self.tx, file.blob)?;
-        }
-        import_sources::delete(self.tx, self.id, None)?;
-        sessions::mark_deleted(self.tx, self.id)?;
-        Ok(())
-    }
-
-    /// Deletes one sub-agent's transcript.
-    pub(crate) fn delete_subpath(&self, subpath: &str) -> Result<()> {
-        if transcripts::delete(self.tx, self.id, subpath)? == 0 {
-            return Ok(());
-        }
-        messages::delete(self.tx, self.id, subpath)?;
-        self.forget_calls()?;
-        import_sources::delete(self.tx, self.id, Some(subpath))?;
-        let detail = json!({"subpath": subpath}).to_string();
-        operations::insert(self.tx, self.id, "delete", None, Some(&detail))?;
-        Ok(())
-    }
-
-    fn forget_calls(&self) -> Result<()> {
-        tool_results::delete_orphans(self.tx, self.id)?;
-        tool_calls::delete_orphans(self.tx, self.id)?;
         Ok(())
     }
 

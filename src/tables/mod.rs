@@ -4,6 +4,10 @@
 pub(crate) mod blobs;
 pub(crate) mod checks;
 pub(crate) mod import_sources;
+pub(crate) mod leases;
+pub(crate) mod left_turns;
+pub(crate) mod lineage;
+pub(crate) mod listing_marks;
 pub(crate) mod messages;
 pub(crate) mod operations;
 pub(crate) mod session_files;

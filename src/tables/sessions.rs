@@ -6,30 +6,38 @@ use rusqlite::{
 
 use crate::db::Tx;
 use crate::model::{Cursor, SessionFilter, SessionInfo, SessionKey};
-use crate::transcript::listing::Listing;
+use crate::transcript::listing::{Listing, Tally};
 
 /// A session's row.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionRow {
     pub(crate) id: i64,
     pub(crate) key: SessionKey,
-    pub(crate) listing: Listing,
+    /// What the entries of the main transcript say, and how many there are.
+    pub(crate) tally: Tally,
     pub(crate) metadata: Option<String>,
-    pub(crate) entries: i64,
-    pub(crate) messages: i64,
-    pub(crate) turns: i64,
     pub(crate) created_ms: i64,
     pub(crate) last_modified_ms: i64,
     pub(crate) appended_ms: Option<i64>,
     pub(crate) listed: bool,
     pub(crate) sdk_summary: Option<String>,
     pub(crate) sdk_summary_version: i64,
+    /// When something was last said in the main line.
+    pub(crate) conversed_ms: Option<i64>,
+    /// The direct origin of a fork: its row and its id.
+    pub(crate) forked_from: Option<i64>,
+    pub(crate) forked_from_id: Option<String>,
+    pub(crate) forked_at: Option<i64>,
+    pub(crate) is_inferred_fork: bool,
+    /// The beginning of the uuids under which a fork shows what it inherits.
+    pub(crate) fork_prefix: Option<String>,
+    pub(crate) is_deleted: bool,
 }
 
 const COLUMNS: &str = "id, project_key, session_id, custom_title, ai_title, last_prompt, summary_hint, \
      first_prompt, first_command, tag, cwd, git_branch, entrypoint, is_sidechain, metadata, entries, \
-     messages, turns, created_ms, last_modified_ms, appended_ms, listed, sdk_summary, \
-     sdk_summary_version";
+     messages, turns, created_ms, last_modified_ms, appended_ms, listed, sdk_summary, sdk_summary_version, conversed_ms, forked_from, forked_at, fork_kind, fork_prefix, deleted_ms, \
+     (SELECT origin.session_id FROM sessions origin WHERE origin.id = sessions.forked_from) AS forked_from_id";
 
 fn from_row(row: &Row<'_>) -> Result<SessionRow> {
     Ok(SessionRow {
@@ -38,31 +46,40 @@ fn from_row(row: &Row<'_>) -> Result<SessionRow> {
             project_key: row.get("project_key")?,
             session_id: row.get("session_id")?,
         },
-        listing: Listing {
-            is_sidechain: row.get("is_sidechain")?,
-            created_ms: None,
-            newest_ms: None,
-            cwd: row.get("cwd")?,
-            git_branch: row.get("git_branch")?,
-            entrypoint: row.get("entrypoint")?,
-            custom_title: row.get("custom_title")?,
-            ai_title: row.get("ai_title")?,
-            last_prompt: row.get("last_prompt")?,
-            summary_hint: row.get("summary_hint")?,
-            first_prompt: row.get("first_prompt")?,
-            first_command: row.get("first_command")?,
-            tag: row.get("tag")?,
+        tally: Tally {
+            listing: Listing {
+                is_sidechain: row.get("is_sidechain")?,
+                created_ms: None,
+                newest_ms: None,
+                cwd: row.get("cwd")?,
+                git_branch: row.get("git_branch")?,
+                entrypoint: row.get("entrypoint")?,
+                custom_title: row.get("custom_title")?,
+                ai_title: row.get("ai_title")?,
+                last_prompt: row.get("last_prompt")?,
+                summary_hint: row.get("summary_hint")?,
+                first_prompt: row.get("first_prompt")?,
+                first_command: row.get("first_command")?,
+                tag: row.get("tag")?,
+            },
+            entries: row.get("entries")?,
+            messages: row.get("messages")?,
+            turns: row.get("turns")?,
         },
         metadata: row.get("metadata")?,
-        entries: row.get("entries")?,
-        messages: row.get("messages")?,
-        turns: row.get("turns")?,
         created_ms: row.get("created_ms")?,
         last_modified_ms: row.get("last_modified_ms")?,
         appended_ms: row.get("appended_ms")?,
         listed: row.get("listed")?,
         sdk_summary: row.get("sdk_summary")?,
         sdk_summary_version: row.get("sdk_summary_version")?,
+        conversed_ms: row.get("conversed_ms")?,
+        forked_from: row.get("forked_from")?,
+        forked_from_id: row.get("forked_from_id")?,
+        forked_at: row.get("forked_at")?,
+        is_inferred_fork: row.get_ref("fork_kind")?.as_str_or_null()? == Some("inferred"),
+        fork_prefix: row.get("fork_prefix")?,
+        is_deleted: row.get::<_, Option<i64>>("deleted_ms")?.is_some(),
     })
 }
 
@@ -70,7 +87,7 @@ impl SessionRow {
     /// What a list shows.
     pub(crate) fn info(&self) -> SessionInfo {
         let count = |number: i64| u64::try_from(number).unwrap_or(0);
-        let listing = &self.listing;
+        let listing = &self.tally.listing;
         SessionInfo {
             session_id: self.key.session_id.clone(),
             project_key: self.key.project_key.clone(),
@@ -86,10 +103,10 @@ impl SessionRow {
             entrypoint: listing.entrypoint.clone(),
             created_at_ms: self.created_ms,
             last_modified_ms: self.last_modified_ms,
-            entries: count(self.entries),
-            messages: count(self.messages),
-            turns: count(self.turns),
-            forked_from: None,
+            entries: count(self.tally.entries),
+            messages: count(self.tally.messages),
+            turns: count(self.tally.turns),
+            forked_from: self.forked_from_id.clone(),
             metadata: self
                 .metadata
                 .as_deref()
@@ -119,6 +136,54 @@ pub(crate) fn find_row(db: &Connection, id: i64) -> Result<Option<SessionRow>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1 AND deleted_ms IS NULL");
     db.prepare_cached(&sql)?
         .query_row([id], from_row)
+        .optional()
+}
+
+/// The session with this row id, deleted or not.
+pub(crate) fn find_any(db: &Connection, id: i64) -> Result<Option<SessionRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1");
+    db.prepare_cached(&sql)?
+        .query_row([id], from_row)
+        .optional()
+}
+
+/// The sessions that were forked from this one, oldest first, deleted ones included.
+pub(crate) fn forks_of(db: &Connection, id: i64) -> Result<Vec<SessionRow>> {
+    let sql = format!("SELECT {COLUMNS} FROM sessions WHERE forked_from = ?1 ORDER BY id");
+    db.prepare_cached(&sql)?
+        .query_map([id], from_row)?
+        .collect()
+}
+
+/// Makes a session a fork. Without a prefix nothing is inherited: a client copied the history.
+pub(crate) fn set_origin(
+    tx: &Tx<'_>,
+    id: i64,
+    origin: (i64, Option<i64>),
+    prefix: Option<&str>,
+) -> Result<()> {
+    let kind = if prefix.is_some() { "own" } else { "inferred" };
+    tx.prepare_cached(
+        "UPDATE sessions SET forked_from = ?2, forked_at = ?3, fork_kind = ?4, fork_prefix = ?5 WHERE id = ?1",
+    )?
+    .execute(params![id, origin.0, origin.1, kind, prefix])?;
+    Ok(())
+}
+
+/// The session of a project (or of all) in which something was said last.
+pub(crate) fn last_conversed(
+    db: &Connection,
+    project_key: Option<&str>,
+    cwd: Option<&str>,
+) -> Result<Option<SessionRow>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM sessions
+         WHERE deleted_ms IS NULL AND conversed_ms IS NOT NULL AND coalesce(is_sidechain, 0) = 0
+           AND (?1 IS NULL OR project_key = ?1) AND (?2 IS NULL OR cwd = ?2)
+         ORDER BY conversed_ms DESC, id DESC LIMIT 1"
+    );
+    db.prepare_cached(&sql)?
+        .query_row(params![project_key, cwd], from_row)
         .optional()
 }
 
@@ -153,7 +218,7 @@ pub(crate) fn insert(
 
 /// Writes back what an append changed.
 pub(crate) fn update(tx: &Tx<'_>, row: &SessionRow) -> Result<()> {
-    let listing = &row.listing;
+    let listing = &row.tally.listing;
     tx.prepare_cached(
         "UPDATE sessions
          SET custom_title = :custom_title, ai_title = :ai_title, last_prompt = :last_prompt,
@@ -162,7 +227,7 @@ pub(crate) fn update(tx: &Tx<'_>, row: &SessionRow) -> Result<()> {
              is_sidechain = :is_sidechain, metadata = :metadata, entries = :entries, messages = :messages,
              turns = :turns, created_ms = :created_ms, last_modified_ms = :last_modified_ms,
              appended_ms = :appended_ms, listed = :listed, sdk_summary = :sdk_summary,
-             sdk_summary_version = :sdk_summary_version
+             sdk_summary_version = :sdk_summary_version, conversed_ms = :conversed_ms
          WHERE id = :id",
     )?
     .execute(named_params! {
@@ -179,15 +244,16 @@ pub(crate) fn update(tx: &Tx<'_>, row: &SessionRow) -> Result<()> {
         ":entrypoint": listing.entrypoint,
         ":is_sidechain": listing.is_sidechain,
         ":metadata": row.metadata,
-        ":entries": row.entries,
-        ":messages": row.messages,
-        ":turns": row.turns,
+        ":entries": row.tally.entries,
+        ":messages": row.tally.messages,
+        ":turns": row.tally.turns,
         ":created_ms": row.created_ms,
         ":last_modified_ms": row.last_modified_ms,
         ":appended_ms": row.appended_ms,
         ":listed": row.listed,
         ":sdk_summary": row.sdk_summary,
         ":sdk_summary_version": row.sdk_summary_version,
+        ":conversed_ms": row.conversed_ms,
     })?;
     Ok(())
 }

@@ -34,12 +34,21 @@ pub(crate) fn insert(
     Ok(())
 }
 
-/// The newest call of a session with this tool-use id: gateways use ids again.
-pub(crate) fn find_newest(db: &Connection, session: i64, tool_use_id: &str) -> Result<Option<i64>> {
+/// The newest call with this tool-use id that a session itself made up to `until_seq`: gateways use
+/// ids again. A limit leaves sub-agents' calls out.
+pub(crate) fn find_newest(
+    db: &Connection,
+    session: i64,
+    tool_use_id: &str,
+    until_seq: i64,
+) -> Result<Option<i64>> {
     db.prepare_cached(
-        "SELECT id FROM tool_calls WHERE session = ?1 AND tool_use_id = ?2 ORDER BY message DESC, id DESC LIMIT 1",
+        "SELECT c.id FROM tool_calls c JOIN messages m ON m.id = c.message
+         WHERE c.session = ?1 AND c.tool_use_id = ?2 AND m.seq <= ?3
+           AND (m.subpath = '' OR ?3 = 9223372036854775807)
+         ORDER BY c.message DESC, c.id DESC LIMIT 1",
     )?
-    .query_row(params![session, tool_use_id], |row| row.get(0))
+    .query_row(params![session, tool_use_id, until_seq], |row| row.get(0))
     .optional()
 }
 

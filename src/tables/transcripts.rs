@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
 use crate::db::Tx;
 
-/// A transcript's row, with what its head says.
+/// A transcript's row.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TranscriptRow {
     pub(crate) session: i64,
@@ -12,7 +12,6 @@ pub(crate) struct TranscriptRow {
     pub(crate) next_seq: i64,
     pub(crate) next_line: i64,
     pub(crate) head: Option<i64>,
-    pub(crate) head_uuid: Option<String>,
     pub(crate) turn: Option<i64>,
     pub(crate) dangling: i64,
     pub(crate) entries: i64,
@@ -36,10 +35,8 @@ impl TranscriptRow {
 /// The row of a transcript, if it has one.
 pub(crate) fn find(db: &Connection, session: i64, subpath: &str) -> Result<Option<TranscriptRow>> {
     db.prepare_cached(
-        "SELECT t.next_seq, t.next_line, t.head, m.uuid, t.turn, t.dangling, t.entries
-         FROM transcripts t
-         LEFT JOIN messages m ON m.id = t.head
-         WHERE t.session = ?1 AND t.subpath = ?2",
+        "SELECT next_seq, next_line, head, turn, dangling, entries FROM transcripts
+         WHERE session = ?1 AND subpath = ?2",
     )?
     .query_row(params![session, subpath], |row| {
         Ok(TranscriptRow {
@@ -48,10 +45,9 @@ pub(crate) fn find(db: &Connection, session: i64, subpath: &str) -> Result<Optio
             next_seq: row.get(0)?,
             next_line: row.get(1)?,
             head: row.get(2)?,
-            head_uuid: row.get(3)?,
-            turn: row.get(4)?,
-            dangling: row.get(5)?,
-            entries: row.get(6)?,
+            turn: row.get(3)?,
+            dangling: row.get(4)?,
+            entries: row.get(5)?,
             exists: true,
         })
     })

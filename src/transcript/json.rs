@@ -34,6 +34,13 @@ impl<'a> Object<'a> {
             .map(|(_, value)| *value)
     }
 
+    /// The fields in order, but for those whose key is not UTF-8.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &'a str)> {
+        self.fields
+            .iter()
+            .filter_map(|(key, value)| Some((std::str::from_utf8(key).ok()?, *value)))
+    }
+
     /// The value of `name` if it is a string, decoded.
     pub(crate) fn string(&self, name: &str) -> Option<Cow<'a, str>> {
         self.get(name).and_then(string)

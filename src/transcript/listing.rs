@@ -4,10 +4,12 @@
 //! alone and no transcript is read again. The rules are those of the Claude Agent SDK
 //! (`fold_session_summary`, `summary_entry_to_sdk_info`).
 
+use serde::{Deserialize, Serialize};
+
 use super::dialect::Said;
 use super::json::Object;
-use super::prompt::{FirstPrompt, first_prompts};
-use super::reading::epoch_ms;
+use super::prompt::{FirstPrompt, Opens, first_prompts};
+use super::reading::{Reading, epoch_ms};
 
 /// What one entry tells a listing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +55,8 @@ impl Facts {
 }
 
 /// A session's row in a list, as far as entries decide it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Listing {
     /// Set by the first entry.
     pub(crate) is_sidechain: Option<bool>,
@@ -121,6 +124,29 @@ impl Listing {
     }
 }
 
+/// A listing with the counts that go with it: a main transcript's as of some row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Tally {
+    pub(crate) listing: Listing,
+    pub(crate) entries: i64,
+    pub(crate) messages: i64,
+    pub(crate) turns: i64,
+}
+
+impl Tally {
+    /// Takes in the next entry of the main transcript; `on_line` says that it has a place in the
+    /// main line.
+    pub(crate) fn add(&mut self, reading: &Reading, on_line: bool) {
+        self.entries += 1;
+        self.listing.fold(&reading.facts);
+        self.messages +=
+            i64::from(on_line && matches!(reading.kind.as_str(), "user" | "assistant"));
+        let opens = reading.opens.is_some_and(|opens| opens != Opens::Nothing);
+        self.turns += i64::from(on_line && opens);
+    }
+}
+
 fn shown(value: &Option<String>) -> Option<&str> {
     value.as_deref().filter(|text| !text.is_empty())
 }
@@ -139,7 +165,6 @@ fn last(slot: &mut Option<String>, value: Option<&String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reading::Reading;
     use super::*;
 
     fn fold(entries: &[&str]) -> Listing {

@@ -4,6 +4,7 @@
 pub(crate) mod chain;
 pub(crate) mod compaction;
 pub(crate) mod context;
+pub(crate) mod derived;
 pub(crate) mod dialect;
 pub(crate) mod json;
 pub(crate) mod line;
@@ -12,3 +13,4 @@ pub(crate) mod parallel;
 pub(crate) mod project_key;
 pub(crate) mod prompt;
 pub(crate) mod reading;
+pub(crate) mod remap;

@@ -37,6 +37,10 @@ pub(crate) struct Reading {
     pub(crate) calls: Vec<Call>,
     pub(crate) results: Vec<Answer>,
     pub(crate) opens: Option<Opens>,
+    /// The session that a client's fork names as its origin in what it copied.
+    pub(crate) copied_from: Option<String>,
+    /// The client's own move of the head: to this uuid, or (`Some(None)`) before the first message.
+    pub(crate) moves_head_to: Option<Option<String>>,
     pub(crate) facts: Facts,
 }
 
@@ -156,6 +160,8 @@ fn facts(text: &str) -> Reading {
         calls,
         results,
         opens,
+        copied_from: copied_from(&entry),
+        moves_head_to: moved_head(&kind, &entry),
         kind,
         ..Reading::default()
     }
@@ -168,6 +174,27 @@ fn subtype(kind: &str, entry: &Object<'_>, is_summary: bool) -> Option<String> {
         "user" if is_summary => Some("compact_summary".to_owned()),
         _ => None,
     }
+}
+
+/// The origin that a copied entry names: `forkedFrom` in the SDK's forks, `requestSessionId` in the
+/// client's own.
+fn copied_from(entry: &Object<'_>) -> Option<String> {
+    let origin = entry
+        .object("forkedFrom")
+        .and_then(|origin| origin.string("sessionId"));
+    let named = origin.or_else(|| entry.string("requestSessionId"))?;
+    (entry.string("sessionId").as_ref() != Some(&named)).then(|| named.into_owned())
+}
+
+/// A `last-prompt` entry that the client wrote because the user moved the head.
+fn moved_head(kind: &str, entry: &Object<'_>) -> Option<Option<String>> {
+    let moved = kind == "last-prompt" && entry.is_true("explicit");
+    moved.then(|| {
+        entry
+            .string("leafUuid")
+            .filter(|leaf| !leaf.is_empty())
+            .map(String::from)
+    })
 }
 
 fn notified(entry: &Object<'_>) -> bool {

@@ -10,7 +10,7 @@ use super::beside::meta_of_entry;
 use crate::error::{Error, Result};
 use crate::exchange::export_jsonl;
 use crate::store::{Session, read_file};
-use crate::tables::{messages, session_files};
+use crate::tables::messages;
 use crate::workspace::names::{is_component, is_relative_path};
 use crate::workspace::replace::{NewFile, make_folder};
 
@@ -107,9 +107,7 @@ fn export_files(
     report: &mut ExportReport,
 ) -> Result<()> {
     let store = session.store();
-    let rows = store
-        .db()
-        .read(|db| Ok(session_files::list(db, session.row_id())?))?;
+    let rows = store.db().read(|db| session.files(db))?;
     for row in rows {
         if !is_relative_path(&row.path) {
             let why = format!(

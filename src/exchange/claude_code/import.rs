@@ -70,6 +70,7 @@ pub fn import(
             total(|session| session.transcripts.iter().map(|file| file.bytes).sum()),
         ),
         touched: Vec::new(),
+        copies: Vec::new(),
     };
     let mut stopped = false;
     for mut session in found {
@@ -84,6 +85,7 @@ pub fn import(
             break;
         }
     }
+    import.infer_origins()?;
     import.count_sessions()?;
     let mut report = import.report;
     report.partial = stopped || !report.problems.is_empty();
@@ -98,6 +100,8 @@ pub(super) struct Import<'a> {
     pub(super) files: (u64, u64),
     pub(super) bytes: (u64, u64),
     touched: Vec<SessionKey>,
+    /// Sessions that a client copied from others: the key, and the origin's id.
+    pub(super) copies: Vec<(SessionKey, String)>,
 }
 
 impl Import<'_> {
@@ -212,6 +216,16 @@ impl Import<'_> {
         }
     }
 
+    /// Notes where the clients' forks came from, once all sessions are there.
+    fn infer_origins(&mut self) -> Result<()> {
+        for (key, origin) in std::mem::take(&mut self.copies) {
+            self.store
+                .db()
+                .write(|tx| infer_origin(tx, &key, &origin))?;
+        }
+        Ok(())
+    }
+
     fn count_sessions(&mut self) -> Result<()> {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort();
@@ -236,4 +250,21 @@ pub(super) fn find_or_make(tx: &Tx<'_>, key: &SessionKey) -> Result<SessionRow> 
         Some(session) => Ok(session),
         None => Ok(sessions::insert(tx, key, None, None)?),
     }
+}
+
+/// Notes where a client's fork came from, if that session is here: the copy is stored whole, and
+/// its origin is told by the name it carries and a message both have.
+fn infer_origin(tx: &Tx<'_>, key: &SessionKey, origin: &str) -> Result<()> {
+    let Some(fork) = sessions::find(tx, key)? else {
+        return Ok(());
+    };
+    let origin = SessionKey::new(key.project_key.clone(), origin)?;
+    let Some(origin) = sessions::find(tx, &origin)?.filter(|origin| origin.id != fork.id) else {
+        return Ok(());
+    };
+    if fork.forked_from.is_none() {
+        let shared = messages::last_shared(tx, fork.id, origin.id)?;
+        sessions::set_origin(tx, fork.id, (origin.id, shared), None)?;
+    }
+    Ok(())
 }

@@ -7,8 +7,6 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use rusqlite::Connection;
-
 use crate::db::Tx;
 use crate::error::Result;
 use crate::store::{Fed, Feed};
@@ -119,17 +117,12 @@ impl Matching {
     }
 
     /// Matches lines of a file that belong to another transcript: they have no order there.
-    pub(super) fn foreign(
-        db: &Connection,
-        session: i64,
-        subpath: &str,
-        next_seq: i64,
-    ) -> Result<Self> {
+    pub(super) fn foreign(feed: &Feed<'_, '_>, tx: &Tx<'_>) -> Result<Self> {
         let mut unmatched = Unmatched::default();
-        add_rows(db, session, subpath, 0, &mut unmatched)?;
+        add_rows(feed, tx, 0, &mut unmatched)?;
         Ok(Self {
             mode: Mode::Counted(unmatched),
-            expected_seq: next_seq,
+            expected_seq: feed.transcript.next_seq,
             exact: false,
         })
     }
@@ -139,18 +132,14 @@ impl Matching {
         if feed.transcript.next_seq == self.expected_seq {
             return Ok(());
         }
-        let (session, subpath, from) = (
-            feed.session.id,
-            &feed.transcript.subpath,
-            self.expected_seq - 1,
-        );
+        let from = self.expected_seq - 1;
         match &mut self.mode {
             // Rows behind the common beginning are read when it ends.
             Mode::Prefix { .. } => {}
-            Mode::Counted(unmatched) => add_rows(tx, session, subpath, from, unmatched)?,
+            Mode::Counted(unmatched) => add_rows(feed, tx, from, unmatched)?,
             Mode::Behind => {
                 let mut unmatched = Unmatched::default();
-                add_rows(tx, session, subpath, from, &mut unmatched)?;
+                add_rows(feed, tx, from, &mut unmatched)?;
                 self.mode = Mode::Counted(unmatched);
             }
         }
@@ -172,7 +161,7 @@ impl Matching {
     ) -> Result<Outcome> {
         let outcome = match self.match_line(feed, tx, reading)? {
             true => Outcome::Known,
-            false => self.store(feed, tx, reading)?,
+            false => self.store(feed, reading)?,
         };
         self.expected_seq = feed.transcript.next_seq;
         Ok(outcome)
@@ -241,32 +230,19 @@ impl Matching {
             for row in rows.drain(..) {
                 unmatched.add(row.entry.as_deref(), row.bytes());
             }
-            add_rows(
-                tx,
-                feed.session.id,
-                &feed.transcript.subpath,
-                *after,
-                &mut unmatched,
-            )?;
+            add_rows(feed, tx, *after, &mut unmatched)?;
             self.mode = Mode::Counted(unmatched);
             return self.match_line(feed, tx, reading);
         }
     }
 
-    fn store(
-        &mut self,
-        feed: &mut Feed<'_, '_>,
-        tx: &Tx<'_>,
-        reading: &Reading,
-    ) -> Result<Outcome> {
+    fn store(&mut self, feed: &mut Feed<'_, '_>, reading: &Reading) -> Result<Outcome> {
         match feed.push(reading)? {
             Fed::Stored => Ok(Outcome::New),
-            Fed::Duplicate(id) => {
+            Fed::Duplicate(shown) => {
                 // The row with the uuid may be one that no line has matched yet.
-                let entry = messages::entry(tx, id)?;
-                let bytes = entry.as_deref().unwrap_or_default().as_bytes();
                 let unmatched = match &mut self.mode {
-                    Mode::Counted(unmatched) => unmatched.take(entry.as_deref(), bytes),
+                    Mode::Counted(unmatched) => unmatched.take(Some(&shown), shown.as_bytes()),
                     Mode::Behind | Mode::Prefix { .. } => false,
                 };
                 if unmatched {
@@ -275,7 +251,7 @@ impl Matching {
                 feed.push_repeated(reading)?;
                 Ok(Outcome::Repeated)
             }
-            Fed::Differing(_) => {
+            Fed::Differing => {
                 feed.push_repeated(reading)?;
                 Ok(Outcome::Differing)
             }
@@ -304,14 +280,7 @@ fn refill(
     after: &mut i64,
 ) -> Result<()> {
     if rows.is_empty() {
-        let page = messages::page(
-            tx,
-            feed.session.id,
-            &feed.transcript.subpath,
-            *after,
-            PAGE,
-            PAGE_BYTES,
-        )?;
+        let page = feed.history.page(tx, *after, PAGE, PAGE_BYTES)?;
         if let Some(last) = page.last() {
             *after = last.seq;
         }
@@ -320,16 +289,10 @@ fn refill(
     Ok(())
 }
 
-fn add_rows(
-    db: &Connection,
-    session: i64,
-    subpath: &str,
-    after: i64,
-    unmatched: &mut Unmatched,
-) -> Result<()> {
+fn add_rows(feed: &Feed<'_, '_>, tx: &Tx<'_>, after: i64, unmatched: &mut Unmatched) -> Result<()> {
     let mut after = after;
     loop {
-        let page = messages::page(db, session, subpath, after, PAGE, PAGE_BYTES)?;
+        let page = feed.history.page(tx, after, PAGE, PAGE_BYTES)?;
         let Some(last) = page.last() else {
             return Ok(());
         };

@@ -36,6 +36,8 @@ struct Run<'a> {
     /// How many entries its whole lines hold.
     entries: u64,
     stored: u64,
+    /// The session that its entries name as the one they were copied from.
+    copied_from: Option<String>,
 }
 
 impl Import<'_> {
@@ -85,6 +87,7 @@ impl Import<'_> {
             foreign: HashMap::new(),
             entries,
             stored: 0,
+            copied_from: None,
         };
         let done_before = self.bytes.0;
         let flow = self.run(run, prefix)?;
@@ -175,12 +178,7 @@ impl Import<'_> {
                             continue;
                         };
                         if !run.foreign.contains_key(other) {
-                            let matching = Matching::foreign(
-                                tx,
-                                feed.session.id,
-                                "",
-                                feed.transcript.next_seq,
-                            )?;
+                            let matching = Matching::foreign(feed, tx)?;
                             run.foreign.insert(other.to_owned(), matching);
                         }
                         let Some(matching) = run.foreign.get_mut(other) else {
@@ -217,6 +215,9 @@ impl Import<'_> {
     ) {
         let report = &mut self.report;
         let is_new = outcome == Outcome::New;
+        if is_new && !is_foreign && run.copied_from.is_none() {
+            run.copied_from.clone_from(&reading.copied_from);
+        }
         run.stored += u64::from(is_new);
         if let Some(fault) = reading
             .fault
@@ -247,6 +248,9 @@ impl Import<'_> {
             return Ok(());
         };
         let (key, subpath, path, stored) = (&run.key, &run.file.subpath, &run.path, run.stored);
+        if let Some(origin) = run.copied_from.take().filter(|_| subpath.is_empty()) {
+            self.copies.push((key.clone(), origin));
+        }
         self.store.db().write(|tx| {
             let Some(session) = sessions::find(tx, key)? else {
                 return Ok(());

@@ -1,0 +1,89 @@
+//! Deleting a session: hidden at once, and what a fork still shows stays until the last such fork
+//! goes.
+
+use serde_json::json;
+
+use super::write::SessionTx;
+use crate::db::Tx;
+use crate::error::Result;
+use crate::tables::{
+    blobs, import_sources, left_turns, lineage, listing_marks, messages, operations, session_files,
+    sessions, tool_calls, tool_results, transcripts,
+};
+
+impl SessionTx<'_, '_> {
+    /// Deletes the session.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`](crate::Error::NotFound) if it was deleted before.
+    pub fn delete(&self) -> Result<()> {
+        let (tx, id) = (self.tx(), self.row()?.id);
+        operations::insert(tx, id, "delete", None, None)?;
+        for subpath in transcripts::subpaths(tx, id)? {
+            messages::delete(tx, id, &subpath)?;
+            transcripts::delete(tx, id, &subpath)?;
+        }
+        import_sources::delete(tx, id, None)?;
+        left_turns::delete_all(tx, id)?;
+        sessions::mark_deleted(tx, id)?;
+        prune(tx, id)
+    }
+
+    /// Deletes one sub-agent's transcript.
+    pub(crate) fn delete_subpath(&self, subpath: &str) -> Result<()> {
+        let (tx, id) = (self.tx(), self.row()?.id);
+        if transcripts::delete(tx, id, subpath)? == 0 {
+            return Ok(());
+        }
+        messages::delete(tx, id, subpath)?;
+        forget_calls(tx, id)?;
+        import_sources::delete(tx, id, Some(subpath))?;
+        operations::insert(
+            tx,
+            id,
+            "delete",
+            None,
+            Some(&json!({"subpath": subpath}).to_string()),
+        )?;
+        Ok(())
+    }
+}
+
+/// Removes the rows of a deleted session that no fork shows, and of its deleted origins in turn.
+fn prune(tx: &Tx<'_>, session: i64) -> Result<()> {
+    let mut next = Some(session);
+    while let Some(id) = next.take() {
+        if let Some(seq) = lineage::shown_until(tx, id)? {
+            messages::delete_behind(tx, id, seq)?;
+            listing_marks::delete_after(tx, id, seq)?;
+            forget_calls(tx, id)?;
+            return Ok(());
+        }
+        messages::delete_all(tx, id)?;
+        listing_marks::delete_after(tx, id, 0)?;
+        transcripts::delete_all(tx, id)?;
+        forget_calls(tx, id)?;
+        forget_files(tx, id)?;
+        if let Some(row) = lineage::find(tx, id)? {
+            lineage::delete(tx, id)?;
+            let is_deleted = sessions::find_any(tx, row.base)?.is_some_and(|base| base.is_deleted);
+            next = Some(row.base).filter(|_| is_deleted);
+        }
+    }
+    Ok(())
+}
+
+fn forget_calls(tx: &Tx<'_>, session: i64) -> Result<()> {
+    tool_results::delete_orphans(tx, session)?;
+    tool_calls::delete_orphans(tx, session)?;
+    Ok(())
+}
+
+fn forget_files(tx: &Tx<'_>, session: i64) -> Result<()> {
+    let files = session_files::list(tx, session)?;
+    session_files::delete_all(tx, session)?;
+    for file in files {
+        blobs::delete_if_unused(tx, file.blob)?;
+    }
+    Ok(())
+}

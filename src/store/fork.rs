@@ -1,0 +1,207 @@
+//! Forking: a handful of rows, whatever the length of the history.
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::feed::mark;
+use super::history::History;
+use super::resume::message_of;
+use super::session::Session;
+use super::write::SessionTx;
+use crate::db::Tx;
+use crate::error::{Error, Result};
+use crate::model::{AppendOptions, ForkOptions, SessionKey};
+use crate::tables::lineage::LineageRow;
+use crate::tables::messages;
+use crate::tables::sessions::{self, SessionRow};
+use crate::tables::transcripts::{self, TranscriptRow};
+use crate::tables::{left_turns, lineage, listing_marks, operations};
+use crate::transcript::derived::new_prefix;
+use crate::transcript::listing::Tally;
+use crate::transcript::reading::Reading;
+
+/// How many rows are read at a time to find the listing as of a cut.
+const PAGE: usize = 200;
+const PAGE_BYTES: usize = 8 << 20;
+
+impl Session {
+    /// Makes a session that begins as this one does. Costs the same for ten messages and a hundred
+    /// thousand: nothing is copied. The fork's messages have uuids of their own, and this session
+    /// never changes by what is done to the fork, nor the fork by what is done here.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the message is none of this session; [`Error::Conflict`] if the
+    /// fork's id is taken; [`Error::Invalid`] for a blank id. Nothing is made then.
+    pub fn fork(&self, options: &ForkOptions) -> Result<Self> {
+        let row = self.store().db().write(|tx| fork(tx, self, options))?;
+        Ok(Self::new(self.store().clone(), &row))
+    }
+}
+
+/// Where a fork leaves its origin.
+struct Cut {
+    lineage: LineageRow,
+    head: Option<i64>,
+    tally: Tally,
+}
+
+fn fork(tx: &Tx<'_>, session: &Session, options: &ForkOptions) -> Result<SessionRow> {
+    let source = session.row(tx)?;
+    let key = new_key(tx, &source, options)?;
+    let history = History::of(tx, &source, "")?;
+    let cut = match &options.up_to {
+        Some(uuid) => cut_at(tx, &history, session, uuid)?,
+        None => cut_at_head(tx, &source)?,
+    };
+    let cwd = options
+        .cwd
+        .clone()
+        .or_else(|| cut.tally.listing.cwd.clone());
+    let mut row = sessions::insert(tx, &key, cwd.as_deref(), None)?;
+    sessions::set_origin(tx, row.id, (source.id, cut.head), Some(&new_prefix()))?;
+    row.tally = cut.tally.clone();
+    row.tally.listing.cwd = cwd;
+    row.created_ms = source.created_ms;
+    row.conversed_ms = match cut.head {
+        Some(head) => messages::said_ms(tx, head)?,
+        None => None,
+    };
+    sessions::update(tx, &row)?;
+    lineage::insert(tx, row.id, cut.lineage)?;
+    let turn = match cut.head {
+        Some(head) => messages::place_of(tx, head)?.and_then(|place| place.turn),
+        None => None,
+    };
+    let transcript = TranscriptRow {
+        next_seq: cut.lineage.last_seq + 1,
+        next_line: cut.lineage.last_line + 1,
+        head: cut.head,
+        turn,
+        ..TranscriptRow::new(row.id, "")
+    };
+    transcripts::save(tx, &transcript)?;
+    mark(tx, &row, transcript.next_seq)?;
+    introduce(tx, &row, &source, options)?;
+    let detail = json!({"from": source.key.to_string(), "up_to": options.up_to}).to_string();
+    operations::insert(tx, row.id, "fork", None, Some(&detail))?;
+    sessions::find_row(tx, row.id)?.ok_or_else(|| Error::no_session(key.to_string()))
+}
+
+fn new_key(tx: &Tx<'_>, source: &SessionRow, options: &ForkOptions) -> Result<SessionKey> {
+    let id = match &options.session_id {
+        Some(id) if id.trim().is_empty() => {
+            return Err(Error::invalid("session id of the fork", "it is blank"));
+        }
+        Some(id) => id.clone(),
+        None => Uuid::new_v4().to_string(),
+    };
+    let key = SessionKey::new(source.key.project_key.clone(), id)?;
+    match sessions::find(tx, &key)? {
+        Some(_) => Err(Error::Conflict(format!(
+            "session `{key}` exists already; nothing was forked"
+        ))),
+        None => Ok(key),
+    }
+}
+
+fn cut_at(tx: &Tx<'_>, history: &History, session: &Session, uuid: &str) -> Result<Cut> {
+    let place = message_of(tx, history, session.key(), uuid)?;
+    let lineage = LineageRow {
+        base: place.session,
+        last_seq: place.seq,
+        last_line: place.line.unwrap_or(0),
+    };
+    Ok(Cut {
+        lineage,
+        head: Some(place.id),
+        tally: tally_at(tx, place.session, place.seq)?,
+    })
+}
+
+fn cut_at_head(tx: &Tx<'_>, source: &SessionRow) -> Result<Cut> {
+    let transcript =
+        transcripts::find(tx, source.id, "")?.unwrap_or_else(|| TranscriptRow::new(source.id, ""));
+    let mut last_seq = transcript.next_seq - 1;
+    // Half a line may still be completed in its place: it is never shown in a fork.
+    let half = messages::last(tx, source.id, "")?
+        .filter(|last| last.kind == "partial" && last.entry.is_none());
+    if half.is_some() {
+        last_seq -= 1;
+    }
+    let lineage = LineageRow {
+        base: source.id,
+        last_seq,
+        last_line: transcript.next_line - 1,
+    };
+    Ok(Cut {
+        lineage,
+        head: transcript.head,
+        tally: source.tally.clone(),
+    })
+}
+
+/// The listing of a main transcript as of one of its session's own rows: from the newest mark, and
+/// the entries since, which are at most a turn's.
+fn tally_at(tx: &Tx<'_>, owner: i64, seq: i64) -> Result<Tally> {
+    let (mut after, mut tally) = match listing_marks::find(tx, owner, seq)? {
+        Some((marked, listing)) => {
+            let tally =
+                serde_json::from_str(&listing).map_err(|error| Error::Storage(Box::new(error)))?;
+            (marked - 1, tally)
+        }
+        None => (0, Tally::default()),
+    };
+    loop {
+        let rows = messages::page(tx, (owner, "", after, seq), PAGE, PAGE_BYTES)?;
+        let Some(last) = rows.last() else {
+            return Ok(tally);
+        };
+        after = last.seq;
+        for row in rows.iter().filter(|row| row.entry.is_some()) {
+            match row.entry.as_deref().and_then(Reading::of_entry) {
+                Some(reading) => tally.add(&reading, row.on_main_line),
+                None => tally.entries += 1,
+            }
+        }
+    }
+}
+
+/// Appends the fork's own first entries: its title, and where a reader goes by the last message of
+/// the file, which message is its head.
+fn introduce(
+    tx: &Tx<'_>,
+    fork: &SessionRow,
+    source: &SessionRow,
+    options: &ForkOptions,
+) -> Result<()> {
+    let session = SessionTx::new(tx, fork.id, fork.key.clone());
+    let given = options
+        .title
+        .as_deref()
+        .map(str::trim)
+        .filter(|title| !title.is_empty());
+    let title = given.map_or_else(|| derived_title(source), String::from);
+    let id = &fork.key.session_id;
+    let mut entries = vec![json!({"type": "custom-title", "customTitle": title, "sessionId": id})];
+    if options.up_to.is_none() && left_turns::any(tx, source.id)? {
+        let history = History::of(tx, &session.row()?, "")?;
+        let transcript = transcripts::find(tx, fork.id, "")?;
+        let head = super::feed::head_uuid(tx, &history, transcript.and_then(|row| row.head))?;
+        entries.push(super::branches::head_entry(id, head.as_deref()));
+    }
+    session.append_entries(
+        entries.iter().map(ToString::to_string),
+        &AppendOptions::new(),
+    )?;
+    Ok(())
+}
+
+/// The title the SDK derives: the source's own, else its first prompt.
+fn derived_title(source: &SessionRow) -> String {
+    let listing = &source.tally.listing;
+    let name = listing
+        .title()
+        .or(listing.first_prompt())
+        .unwrap_or("Forked session");
+    format!("{name} (fork)")
+}

@@ -1,0 +1,305 @@
+//! Whose rows a transcript is made of, and under which uuids they are shown.
+//!
+//! A session's main transcript is its own rows; a fork's begins with rows of its ancestors, each
+//! piece a range of numbers, and goes on with its own. Sub-agents' transcripts are never inherited.
+//! Everything that reads a transcript reads it through here, so that a fork is read as any session
+//! is.
+
+use std::collections::HashMap;
+
+use rusqlite::Connection;
+
+use crate::error::Result;
+use crate::tables::lineage;
+use crate::tables::messages::{self, Place, Stored};
+use crate::tables::sessions::{self, SessionRow};
+use crate::transcript::derived::{derive, row_of};
+use crate::transcript::line::Ending;
+use crate::transcript::remap::{Identity, remap};
+
+/// The rows of one session, from behind `after` to `until`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) owner: i64,
+    /// Under which beginning the owner itself shows what it inherits.
+    owner_prefix: Option<String>,
+    pub(crate) after_seq: i64,
+    pub(crate) until_seq: i64,
+    pub(crate) after_line: i64,
+    pub(crate) until_line: i64,
+    pub(crate) is_inherited: bool,
+}
+
+/// The pieces of a transcript, oldest first; the last one is the session's own.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    session_id: String,
+    prefix: Option<String>,
+    /// The direct origin: its row, its id, and the beginning of its own derived uuids.
+    origin: Option<(i64, String, Option<String>)>,
+    subpath: String,
+    pub(crate) parts: Vec<Part>,
+}
+
+impl History {
+    pub(crate) fn of(db: &Connection, session: &SessionRow, subpath: &str) -> Result<Self> {
+        let mut pieces = match (&session.fork_prefix, subpath) {
+            (Some(_), "") => lineage::parts(db, session.id)?,
+            _ => Vec::new(),
+        };
+        let (last_seq, last_line) = pieces
+            .first()
+            .map_or((0, 0), |piece| (piece.last_seq, piece.last_line));
+        let own = Part {
+            owner: session.id,
+            owner_prefix: session.fork_prefix.clone(),
+            after_seq: last_seq,
+            until_seq: i64::MAX,
+            after_line: last_line,
+            until_line: i64::MAX,
+            is_inherited: false,
+        };
+        pieces.reverse();
+        let mut parts = Vec::with_capacity(pieces.len() + 1);
+        let (mut after_seq, mut after_line) = (0, 0);
+        for piece in pieces {
+            parts.push(Part {
+                owner: piece.owner,
+                owner_prefix: piece.owner_prefix,
+                after_seq,
+                until_seq: piece.last_seq,
+                after_line,
+                until_line: piece.last_line,
+                is_inherited: true,
+            });
+            (after_seq, after_line) = (piece.last_seq, piece.last_line);
+        }
+        parts.push(own);
+        let origin = match session
+            .forked_from
+            .filter(|_| session.fork_prefix.is_some())
+        {
+            Some(origin) => sessions::find_any(db, origin)?
+                .map(|row| (row.id, row.key.session_id, row.fork_prefix)),
+            None => None,
+        };
+        Ok(Self {
+            session_id: session.key.session_id.clone(),
+            prefix: session.fork_prefix.clone(),
+            origin,
+            subpath: subpath.to_owned(),
+            parts,
+        })
+    }
+
+    pub(crate) fn subpath(&self) -> &str {
+        &self.subpath
+    }
+
+    /// The part that the session's own rows are.
+    pub(crate) fn own(&self) -> Option<&Part> {
+        self.parts.last()
+    }
+
+    pub(crate) fn part_of(&self, place: &Place) -> Option<&Part> {
+        let holds = |part: &&Part| {
+            part.owner == place.session && part.after_seq < place.seq && place.seq <= part.until_seq
+        };
+        if place.subpath == self.subpath {
+            self.parts.iter().find(holds)
+        } else {
+            None
+        }
+    }
+
+    /// The message that a uuid names in this transcript.
+    pub(crate) fn find(&self, db: &Connection, uuid: &str) -> Result<Option<Place>> {
+        let Some(own) = self.own() else {
+            return Ok(None);
+        };
+        if let Some(place) = messages::find_place(db, own.owner, &self.subpath, uuid)? {
+            return Ok(Some(place));
+        }
+        self.find_inherited(db, uuid)
+    }
+
+    /// The inherited message that a uuid names.
+    pub(crate) fn find_inherited(&self, db: &Connection, uuid: &str) -> Result<Option<Place>> {
+        let row = self
+            .prefix
+            .as_deref()
+            .and_then(|prefix| row_of(prefix, uuid));
+        let place = match row {
+            Some(row) => messages::place_of(db, row)?,
+            None => None,
+        };
+        let shown = |place: &Place| {
+            place.uuid.is_some() && self.part_of(place).is_some_and(|part| part.is_inherited)
+        };
+        Ok(place.filter(shown))
+    }
+
+    /// The row that the uuid in an entry of one part's owner names, within this transcript.
+    pub(crate) fn find_in(&self, db: &Connection, part: &Part, uuid: &str) -> Result<Option<i64>> {
+        let place = match messages::find_place(db, part.owner, &self.subpath, uuid)? {
+            Some(place) => Some(place),
+            None => match part
+                .owner_prefix
+                .as_deref()
+                .and_then(|prefix| row_of(prefix, uuid))
+            {
+                Some(row) => messages::place_of(db, row)?,
+                None => None,
+            },
+        };
+        Ok(place
+            .filter(|place| self.part_of(place).is_some())
+            .map(|place| place.id))
+    }
+
+    /// The uuid under which a row is shown here.
+    pub(crate) fn uuid_of(&self, id: i64, part: &Part, own_uuid: &str) -> String {
+        match &self.prefix {
+            Some(prefix) if part.is_inherited => derive(prefix, id),
+            _ => own_uuid.to_owned(),
+        }
+    }
+
+    /// The uuid under which a row that is looked up by its id is shown here.
+    pub(crate) fn shown_uuid(&self, place: &Place) -> Option<String> {
+        let part = self.part_of(place)?;
+        Some(self.uuid_of(place.id, part, place.uuid.as_deref()?))
+    }
+
+    /// The lines behind `after_seq`, as they are shown, until there are `max_rows` or their bytes
+    /// pass `max_bytes`; at least one if there is one.
+    pub(crate) fn page(
+        &self,
+        db: &Connection,
+        after_seq: i64,
+        max_rows: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<Stored>> {
+        let mut lines: Vec<Stored> = Vec::new();
+        let mut bytes = 0;
+        for part in self.parts.iter().filter(|part| part.until_seq > after_seq) {
+            let mut after = part.after_seq.max(after_seq);
+            loop {
+                let rows = max_rows.saturating_sub(lines.len());
+                let room = max_bytes.saturating_sub(bytes);
+                if rows == 0 || room == 0 {
+                    return Ok(lines);
+                }
+                let range = (part.owner, self.subpath.as_str(), after, part.until_seq);
+                let page = messages::page(db, range, rows, room)?;
+                let Some(last) = page.last() else { break };
+                after = last.seq;
+                bytes += page.iter().map(|row| row.bytes().len()).sum::<usize>();
+                if part.is_inherited {
+                    // Half a line belongs to its file, not to the conversation.
+                    let whole = page.into_iter().filter(|row| row.entry.is_some());
+                    let mut mapped = Mapped::new(self, part);
+                    for row in whole {
+                        lines.push(mapped.shown(db, row)?);
+                    }
+                } else {
+                    lines.extend(page);
+                }
+            }
+        }
+        Ok(lines)
+    }
+
+    /// The entry of an inherited row, as it is shown here.
+    pub(crate) fn shown_entry(
+        &self,
+        db: &Connection,
+        place: &Place,
+        entry: String,
+    ) -> Result<String> {
+        let Some(part) = self.part_of(place).filter(|part| part.is_inherited) else {
+            return Ok(entry);
+        };
+        let mut mapped = Mapped::new(self, part);
+        mapped.entry(db, place.id, place.uuid.as_deref(), place.parent, &entry)
+    }
+
+    /// Shows entries of one part, one after another.
+    pub(crate) fn mapped<'h>(&'h self, part: &'h Part) -> Mapped<'h> {
+        Mapped::new(self, part)
+    }
+}
+
+/// Shows inherited entries of one part; remembers what it looked up.
+pub(crate) struct Mapped<'h> {
+    history: &'h History,
+    part: &'h Part,
+    found: HashMap<String, Option<i64>>,
+}
+
+impl<'h> Mapped<'h> {
+    fn new(history: &'h History, part: &'h Part) -> Self {
+        Self {
+            history,
+            part,
+            found: HashMap::new(),
+        }
+    }
+
+    fn shown(&mut self, db: &Connection, row: Stored) -> Result<Stored> {
+        let entry = match &row.entry {
+            Some(entry) => Some(self.entry(db, row.id, row.uuid.as_deref(), row.parent, entry)?),
+            None => None,
+        };
+        Ok(Stored {
+            entry,
+            raw: None,
+            ending: Ending::Lf,
+            ..row
+        })
+    }
+
+    /// An entry as it is shown.
+    pub(crate) fn entry(
+        &mut self,
+        db: &Connection,
+        id: i64,
+        uuid: Option<&str>,
+        parent: Option<i64>,
+        entry: &str,
+    ) -> Result<String> {
+        let Self {
+            history,
+            part,
+            found,
+        } = self;
+        let (Some(prefix), Some((origin, origin_id, origin_prefix))) =
+            (&history.prefix, &history.origin)
+        else {
+            return Ok(entry.to_owned());
+        };
+        let derived = uuid.map(|_| derive(prefix, id));
+        let parent = parent.map(|parent| derive(prefix, parent));
+        let there = match (uuid, origin_prefix) {
+            (Some(_), Some(origin_prefix)) if part.owner != *origin => derive(origin_prefix, id),
+            (uuid, _) => uuid.unwrap_or_default().to_owned(),
+        };
+        let identity = Identity {
+            session_id: &history.session_id,
+            uuid: derived.as_deref(),
+            parent_uuid: parent.as_deref(),
+            origin: (origin_id, &there),
+        };
+        remap(entry, &identity, &mut |name| {
+            let row = match found.get(name) {
+                Some(row) => *row,
+                None => {
+                    let row = history.find_in(db, part, name)?;
+                    found.insert(name.to_owned(), row);
+                    row
+                }
+            };
+            Ok(row.map(|row| derive(prefix, row)))
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! `lineage`: what a fork's main transcript begins with.
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+use crate::db::Tx;
+
+/// A fork's beginning: the main transcript of `base` up to `last_seq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineageRow {
+    pub(crate) base: i64,
+    pub(crate) last_seq: i64,
+    pub(crate) last_line: i64,
+}
+
+/// The beginning of a session, if it is a fork.
+pub(crate) fn find(db: &Connection, session: i64) -> Result<Option<LineageRow>> {
+    db.prepare_cached("SELECT base, last_seq, last_line FROM lineage WHERE session = ?1")?
+        .query_row([session], |row| {
+            Ok(LineageRow {
+                base: row.get(0)?,
+                last_seq: row.get(1)?,
+                last_line: row.get(2)?,
+            })
+        })
+        .optional()
+}
+
+/// Stores a fork's beginning.
+pub(crate) fn insert(tx: &Tx<'_>, session: i64, row: LineageRow) -> Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO lineage (session, base, last_seq, last_line) VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![session, row.base, row.last_seq, row.last_line])?;
+    Ok(())
+}
+
+/// Removes a fork's beginning: it shows nothing any more.
+pub(crate) fn delete(tx: &Tx<'_>, session: i64) -> Result<()> {
+    tx.prepare_cached("DELETE FROM lineage WHERE session = ?1")?
+        .execute([session])?;
+    Ok(())
+}
+
+/// Up to which seq forks show the rows of a session; `None` if none does.
+pub(crate) fn shown_until(db: &Connection, base: i64) -> Result<Option<i64>> {
+    db.prepare_cached("SELECT max(last_seq) FROM lineage WHERE base = ?1")?
+        .query_row([base], |row| row.get(0))
+}
+
+/// A piece of what a fork begins with: the rows of `owner` up to `last_seq`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartRow {
+    pub(crate) owner: i64,
+    pub(crate) owner_prefix: Option<String>,
+    pub(crate) last_seq: i64,
+    pub(crate) last_line: i64,
+}
+
+/// The pieces that a fork's beginning is made of, newest first; none for a session that is no fork.
+pub(crate) fn parts(db: &Connection, session: i64) -> Result<Vec<PartRow>> {
+    db.prepare_cached(
+        "WITH RECURSIVE part (owner, last_seq, last_line, depth) AS (
+             SELECT base, last_seq, last_line, 1 FROM lineage WHERE session = ?1
+             UNION ALL
+             SELECT l.base, min(l.last_seq, part.last_seq), min(l.last_line, part.last_line), part.depth + 1
+             FROM part JOIN lineage l ON l.session = part.owner
+         )
+         SELECT part.owner, s.fork_prefix, part.last_seq, part.last_line
+         FROM part JOIN sessions s ON s.id = part.owner
+         ORDER BY part.depth",
+    )?
+    .query_map([session], |row| {
+        Ok(PartRow {
+            owner: row.get(0)?,
+            owner_prefix: row.get(1)?,
+            last_seq: row.get(2)?,
+            last_line: row.get(3)?,
+        })
+    })?
+    .collect()
+}

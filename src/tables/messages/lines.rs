@@ -1,0 +1,104 @@
+//! The lines of a transcript, page by page.
+
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use crate::transcript::line::Ending;
+
+/// A stored line, as it is shown and exported.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) id: i64,
+    pub(crate) seq: i64,
+    pub(crate) uuid: Option<String>,
+    pub(crate) parent: Option<i64>,
+    pub(crate) kind: String,
+    pub(crate) from_file: bool,
+    pub(crate) on_main_line: bool,
+    pub(crate) ending: Ending,
+    pub(crate) entry: Option<String>,
+    pub(crate) raw: Option<Vec<u8>>,
+}
+
+impl Stored {
+    /// The bytes of the line, without what ends it.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match (&self.raw, &self.entry) {
+            (Some(raw), _) => raw,
+            (None, Some(entry)) => entry.as_bytes(),
+            (None, None) => &[],
+        }
+    }
+}
+
+const COLUMNS: &str = "id, seq, uuid, parent, kind, import_source IS NOT NULL, line IS NOT NULL, line_end, entry, raw";
+
+fn stored(row: &Row<'_>) -> Result<Stored> {
+    let ending = match row.get_ref(7)?.as_str_or_null()? {
+        None => Ending::Lf,
+        Some("joined") => Ending::Joined,
+        Some(_) => Ending::Eof,
+    };
+    Ok(Stored {
+        id: row.get(0)?,
+        seq: row.get(1)?,
+        uuid: row.get(2)?,
+        parent: row.get(3)?,
+        kind: row.get(4)?,
+        from_file: row.get(5)?,
+        on_main_line: row.get(6)?,
+        ending,
+        entry: row.get(8)?,
+        raw: row.get(9)?,
+    })
+}
+
+/// The lines of a transcript behind `after` to `until` (by seq), in order, until their bytes pass
+/// `max_bytes` or there are `max_rows`; at least one if there is one.
+pub(crate) fn page(
+    db: &Connection,
+    (session, subpath, after, until): (i64, &str, i64, i64),
+    max_rows: usize,
+    max_bytes: usize,
+) -> Result<Vec<Stored>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM messages
+         WHERE session = ?1 AND subpath = ?2 AND seq > ?3 AND seq <= ?4 ORDER BY seq"
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![session, subpath, after, until])?;
+    let (mut lines, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let line = stored(row)?;
+        bytes += line.bytes().len();
+        lines.push(line);
+        if lines.len() >= max_rows || bytes >= max_bytes {
+            break;
+        }
+    }
+    Ok(lines)
+}
+
+/// The last line of a transcript.
+pub(crate) fn last(db: &Connection, session: i64, subpath: &str) -> Result<Option<Stored>> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND subpath = ?2 ORDER BY seq DESC LIMIT 1"
+    );
+    db.prepare_cached(&sql)?
+        .query_row(params![session, subpath], stored)
+        .optional()
+}
+
+/// The newest entry of one kind in a transcript.
+pub(crate) fn last_of_kind(
+    db: &Connection,
+    session: i64,
+    subpath: &str,
+    kind: &str,
+) -> Result<Option<String>> {
+    db.prepare_cached(
+        "SELECT entry FROM messages
+         WHERE session = ?1 AND subpath = ?2 AND kind = ?3 AND entry IS NOT NULL ORDER BY seq DESC LIMIT 1",
+    )?
+    .query_row(params![session, subpath, kind], |row| row.get(0))
+    .optional()
+}

@@ -1,0 +1,120 @@
+//! The main line of a transcript: first without the entries, then those that are wanted.
+
+use rusqlite::{Connection, OptionalExtension, Result, params};
+
+/// A message of the main line, without its entry.
+#[derive(Clone, Debug)]
+pub(crate) struct Light {
+    pub(crate) id: i64,
+    pub(crate) line: i64,
+    pub(crate) parent: Option<i64>,
+    pub(crate) names_parent: bool,
+    pub(crate) kind: LightKind,
+    pub(crate) is_meta: bool,
+    pub(crate) response: Option<String>,
+    pub(crate) timestamp_ms: Option<i64>,
+}
+
+/// What a message of the main line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LightKind {
+    User,
+    Assistant,
+    Boundary,
+    Other,
+}
+
+/// The main line of a transcript from behind `after` to `until` (by line), in order, without the
+/// entries.
+pub(crate) fn main_line(
+    db: &Connection,
+    (session, subpath): (i64, &str),
+    (after, until): (i64, i64),
+) -> Result<Vec<Light>> {
+    db.prepare_cached(
+        "SELECT id, line, parent, parent_uuid IS NOT NULL, kind, subtype, is_meta, api_message_id, timestamp_ms
+         FROM messages WHERE session = ?1 AND subpath = ?2 AND line > ?3 AND line <= ?4 ORDER BY line",
+    )?
+    .query_map(params![session, subpath, after, until], |row| {
+        let kind = match row.get_ref(4)?.as_str()? {
+            "user" => LightKind::User,
+            "assistant" => LightKind::Assistant,
+            "system" if row.get_ref(5)?.as_str_or_null()? == Some("compact_boundary") => LightKind::Boundary,
+            _ => LightKind::Other,
+        };
+        Ok(Light {
+            id: row.get(0)?,
+            line: row.get(1)?,
+            parent: row.get(2)?,
+            names_parent: row.get(3)?,
+            kind,
+            is_meta: row.get(6)?,
+            response: if kind == LightKind::Assistant { row.get(7)? } else { None },
+            timestamp_ms: row.get(8)?,
+        })
+    })?
+    .collect()
+}
+
+/// A row on the way from a message to its parent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) parent: Option<i64>,
+    pub(crate) names_parent: bool,
+    pub(crate) on_main_line: bool,
+    pub(crate) is_sidechain: bool,
+}
+
+/// Where a row hangs.
+pub(crate) fn step(db: &Connection, id: i64) -> Result<Option<Step>> {
+    db.prepare_cached(
+        "SELECT parent, parent_uuid IS NOT NULL, line IS NOT NULL, is_sidechain FROM messages WHERE id = ?1",
+    )?
+    .query_row([id], |row| {
+        Ok(Step {
+            parent: row.get(0)?,
+            names_parent: row.get(1)?,
+            on_main_line: row.get(2)?,
+            is_sidechain: row.get(3)?,
+        })
+    })
+    .optional()
+}
+
+/// A main-line message's entry and how it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct EntryText {
+    pub(crate) uuid: String,
+    pub(crate) kind: String,
+    pub(crate) is_sidechain: bool,
+    pub(crate) entry: String,
+}
+
+/// Calls `each` with the line and text of those main-line messages from `first` to `last` (by
+/// line) that `wanted` asks for; the others' entries are not read.
+pub(crate) fn entries_between(
+    db: &Connection,
+    (session, subpath): (i64, &str),
+    (first, last): (i64, i64),
+    mut wanted: impl FnMut(i64) -> bool,
+    mut each: impl FnMut(i64, EntryText),
+) -> Result<()> {
+    let mut statement = db.prepare_cached(
+        "SELECT line, uuid, kind, is_sidechain, entry FROM messages
+         WHERE session = ?1 AND subpath = ?2 AND line BETWEEN ?3 AND ?4 ORDER BY line",
+    )?;
+    let mut rows = statement.query(params![session, subpath, first, last])?;
+    while let Some(row) = rows.next()? {
+        let line = row.get(0)?;
+        if wanted(line) {
+            let text = EntryText {
+                uuid: row.get(1)?,
+                kind: row.get(2)?,
+                is_sidechain: row.get(3)?,
+                entry: row.get(4)?,
+            };
+            each(line, text);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,235 @@
+//! `messages`: every entry of every transcript, written and found by its place.
+
+mod lines;
+mod main_line;
+
+pub(crate) use lines::{Stored, last, last_of_kind, page};
+pub(crate) use main_line::{EntryText, Light, LightKind, entries_between, main_line, step};
+
+use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
+
+use crate::db::Tx;
+use crate::transcript::line::Ending;
+use crate::transcript::reading::Reading;
+
+/// Where a new row goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewPlace<'a> {
+    pub(crate) session: i64,
+    pub(crate) subpath: &'a str,
+    pub(crate) seq: i64,
+    pub(crate) line: Option<i64>,
+    pub(crate) parent: Option<i64>,
+    pub(crate) turn: Option<i64>,
+    pub(crate) import_source: Option<i64>,
+    /// Whether the row answers to its uuid. A row that repeats a uuid does not.
+    pub(crate) indexed: bool,
+}
+
+fn line_end(ending: Ending) -> Option<&'static str> {
+    match ending {
+        Ending::Lf => None,
+        Ending::Eof => Some("eof"),
+        Ending::Joined => Some("joined"),
+    }
+}
+
+/// Stores a row and returns its id; `None` if another row answers to the same uuid.
+pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Result<Option<i64>> {
+    let stored = tx
+        .prepare_cached(
+            "INSERT INTO messages (session, subpath, seq, line, uuid, parent, parent_uuid, kind, subtype, role,
+                 is_sidechain, is_meta, agent, turn, api_message_id, model, input_tokens, output_tokens,
+                 cache_read_tokens, cache_write_tokens, timestamp_ms, stored_ms, import_source, line_end, entry, raw)
+             VALUES (:session, :subpath, :seq, :line, :uuid, :parent, :parent_uuid, :kind, :subtype, :role,
+                 :is_sidechain, :is_meta, :agent, :turn, :api_message_id, :model, :input_tokens, :output_tokens,
+                 :cache_read_tokens, :cache_write_tokens, :timestamp_ms, :stored_ms, :import_source, :line_end,
+                 :entry, :raw)
+             ON CONFLICT (session, subpath, uuid) WHERE uuid IS NOT NULL DO NOTHING",
+        )?
+        .execute(named_params! {
+            ":session": place.session,
+            ":subpath": place.subpath,
+            ":seq": place.seq,
+            ":line": place.line,
+            ":uuid": reading.uuid.as_ref().filter(|_| place.indexed),
+            ":parent": place.parent,
+            ":parent_uuid": reading.parent_uuid,
+            ":kind": reading.kind,
+            ":subtype": reading.subtype,
+            ":role": reading.role,
+            ":is_sidechain": reading.is_sidechain,
+            ":is_meta": reading.is_meta,
+            ":agent": reading.agent,
+            ":turn": place.turn,
+            ":api_message_id": reading.response,
+            ":model": reading.model,
+            ":input_tokens": reading.usage.input,
+            ":output_tokens": reading.usage.output,
+            ":cache_read_tokens": reading.usage.cache_read,
+            ":cache_write_tokens": reading.usage.cache_write,
+            ":timestamp_ms": reading.timestamp_ms,
+            ":stored_ms": tx.now_ms(),
+            ":import_source": place.import_source,
+            ":line_end": line_end(reading.ending),
+            ":entry": reading.entry,
+            ":raw": reading.raw,
+        })?;
+    Ok((stored == 1).then(|| tx.last_insert_rowid()))
+}
+
+/// Makes a message the one that opened its turn.
+pub(crate) fn open_turn(tx: &Tx<'_>, id: i64) -> Result<()> {
+    tx.prepare_cached("UPDATE messages SET turn = id WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Removes a row. Only the unfinished last line of an import is ever taken back so, to be stored
+/// whole in the same transaction.
+pub(crate) fn remove(tx: &Tx<'_>, id: i64) -> Result<()> {
+    tx.prepare_cached("DELETE FROM messages WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Notes how the last line of a file, once unfinished, has ended. Half a record stays half a
+/// record, and is no longer waited for.
+pub(crate) fn settle_end(tx: &Tx<'_>, id: i64, ending: Ending) -> Result<()> {
+    tx.prepare_cached(
+        "UPDATE messages
+         SET line_end = ?2, kind = CASE WHEN kind = 'partial' AND entry IS NULL THEN 'malformed' ELSE kind END
+         WHERE id = ?1",
+    )?
+    .execute(params![id, line_end(ending)])?;
+    Ok(())
+}
+
+/// Binds the rows that named `uuid` as their parent before it was there. Returns how many.
+pub(crate) fn bind_children(
+    tx: &Tx<'_>,
+    session: i64,
+    subpath: &str,
+    uuid: &str,
+    id: i64,
+) -> Result<usize> {
+    tx.prepare_cached(
+        "UPDATE messages SET parent = ?4
+         WHERE session = ?1 AND subpath = ?2 AND parent_uuid = ?3 AND parent IS NULL",
+    )?
+    .execute(params![session, subpath, uuid, id])
+}
+
+/// Where a row is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) id: i64,
+    pub(crate) session: i64,
+    pub(crate) subpath: String,
+    pub(crate) seq: i64,
+    pub(crate) line: Option<i64>,
+    pub(crate) uuid: Option<String>,
+    pub(crate) parent: Option<i64>,
+    pub(crate) turn: Option<i64>,
+}
+
+const PLACE: &str = "id, session, subpath, seq, line, uuid, parent, turn";
+
+fn place(row: &Row<'_>) -> Result<Place> {
+    Ok(Place {
+        id: row.get(0)?,
+        session: row.get(1)?,
+        subpath: row.get(2)?,
+        seq: row.get(3)?,
+        line: row.get(4)?,
+        uuid: row.get(5)?,
+        parent: row.get(6)?,
+        turn: row.get(7)?,
+    })
+}
+
+/// The row of a transcript that answers to `uuid`.
+pub(crate) fn find_place(
+    db: &Connection,
+    session: i64,
+    subpath: &str,
+    uuid: &str,
+) -> Result<Option<Place>> {
+    let sql =
+        format!("SELECT {PLACE} FROM messages WHERE session = ?1 AND subpath = ?2 AND uuid = ?3");
+    db.prepare_cached(&sql)?
+        .query_row(params![session, subpath, uuid], place)
+        .optional()
+}
+
+/// Where the row with this id is.
+pub(crate) fn place_of(db: &Connection, id: i64) -> Result<Option<Place>> {
+    let sql = format!("SELECT {PLACE} FROM messages WHERE id = ?1");
+    db.prepare_cached(&sql)?.query_row([id], place).optional()
+}
+
+/// The entry of a row.
+pub(crate) fn entry(db: &Connection, id: i64) -> Result<Option<String>> {
+    let entry: Option<Option<String>> = db
+        .prepare_cached("SELECT entry FROM messages WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    Ok(entry.flatten())
+}
+
+/// How many rows of a transcript name a parent that is not there.
+pub(crate) fn count_dangling(db: &Connection, session: i64, subpath: &str) -> Result<i64> {
+    db.prepare_cached(
+        "SELECT count(*) FROM messages
+         WHERE session = ?1 AND subpath = ?2 AND parent IS NULL AND parent_uuid IS NOT NULL",
+    )?
+    .query_row(params![session, subpath], |row| row.get(0))
+}
+
+/// How many main-line messages of a session hang from nothing that is there, or from a sub-agent's
+/// entry, and have a message before them to be bridged to.
+pub(crate) fn count_bridged(db: &Connection, session: i64) -> Result<i64> {
+    db.prepare_cached(
+        "SELECT count(*) FROM messages m LEFT JOIN messages p ON p.id = m.parent
+         WHERE m.session = ?1 AND m.line > 1 AND m.parent_uuid IS NOT NULL
+           AND (p.id IS NULL OR (m.subpath = '' AND p.is_sidechain = 1))",
+    )?
+    .query_row([session], |row| row.get(0))
+}
+
+/// Removes the rows of one transcript.
+pub(crate) fn delete(tx: &Tx<'_>, session: i64, subpath: &str) -> Result<usize> {
+    tx.prepare_cached("DELETE FROM messages WHERE session = ?1 AND subpath = ?2")?
+        .execute(params![session, subpath])
+}
+
+/// Removes the rows of a main transcript behind `seq`.
+pub(crate) fn delete_behind(tx: &Tx<'_>, session: i64, seq: i64) -> Result<usize> {
+    tx.prepare_cached("DELETE FROM messages WHERE session = ?1 AND subpath = '' AND seq > ?2")?
+        .execute(params![session, seq])
+}
+
+/// The last message of a session whose uuid another session's main transcript has too: that one's
+/// row. A client's fork keeps the uuids of what it copied.
+pub(crate) fn last_shared(db: &Connection, session: i64, other: i64) -> Result<Option<i64>> {
+    db.prepare_cached(
+        "SELECT o.id FROM messages m
+         JOIN messages o ON o.session = ?2 AND o.subpath = '' AND o.uuid = m.uuid
+         WHERE m.session = ?1 AND m.subpath = '' AND m.line IS NOT NULL ORDER BY m.line DESC LIMIT 1",
+    )?
+    .query_row(params![session, other], |row| row.get(0))
+    .optional()
+}
+
+/// When a message was said: by its own word, else when it was stored.
+pub(crate) fn said_ms(db: &Connection, id: i64) -> Result<Option<i64>> {
+    db.prepare_cached("SELECT coalesce(timestamp_ms, stored_ms) FROM messages WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
+/// Removes all of a session's rows.
+pub(crate) fn delete_all(tx: &Tx<'_>, session: i64) -> Result<usize> {
+    tx.prepare_cached("DELETE FROM messages WHERE session = ?1")?
+        .execute([session])
+}
