@@ -211,10 +211,10 @@ impl<'t, 'c> Feed<'t, 'c> {
             self.ledger(reading, id, turn)?;
         }
         self.count(reading, on_line);
-        if self.is_main() {
-            if let Some(leaf) = &reading.moves_head_to {
-                self.follow_client(leaf.as_deref())?;
-            }
+        if self.is_main()
+            && let Some(leaf) = &reading.moves_head_to
+        {
+            self.follow_client(leaf.as_deref())?;
         }
         Ok(true)
     }

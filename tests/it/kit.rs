@@ -109,3 +109,20 @@ pub fn source_files() -> Vec<(String, String)> {
         .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap()))
         .collect()
 }
+
+/// The Python that has the Agent SDK.
+pub fn oracle_python() -> PathBuf {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/oracle/bin/python");
+    assert!(
+        python.exists(),
+        "the Agent SDK is not set up: run scripts/check (or scripts/oracle)"
+    );
+    python
+}
+
+/// A script of the oracle.
+pub fn oracle_script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/oracle")
+        .join(name)
+}

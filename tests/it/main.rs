@@ -4,4 +4,5 @@
 mod floors;
 mod forks;
 mod kit;
+mod oracle_forks;
 mod transcripts;

@@ -3,7 +3,7 @@
 use crate::kit::{TestStore, all_sessions, fixture_path, import, tree};
 use turnkeep::claude_code::export_config_folder;
 
-const RUNS: [&str; 13] = [
+pub const RUNS: [&str; 13] = [
     "compact_manual",
     "files_raw",
     "files_sdk",
