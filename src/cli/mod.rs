@@ -20,6 +20,7 @@ mod show;
 mod tag;
 mod verify;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -39,7 +40,7 @@ type Outcome = Result<Done, Failure>;
 
 /// Keep an AI agent's sessions in one SQLite file: resume, search and audit them.
 #[derive(Debug, Parser)]
-#[command(name = "turnkeep", version, max_term_width = 100)]
+#[command(name = "turnkeep", version, max_term_width = 80)]
 #[command(
     after_help = "A session is named by its id, the beginning of one, KEY/ID, its exact title, or @last.\n\
     Exit codes: 0 done, 1 other, 2 wrong use or input, 3 not found, 4 conflict and nothing done,\n\
@@ -89,9 +90,23 @@ struct Call {
     json: bool,
 }
 
+/// A project key begins with a hyphen, so `KEY/ID` looks like flags. As in a shell, `./` before it
+/// says that it is none; here no user has to.
+fn not_a_flag(arg: OsString) -> OsString {
+    let is_key = arg
+        .to_str()
+        .is_some_and(|text| text.starts_with('-') && !text.starts_with("--") && text.contains('/'));
+    if !is_key {
+        return arg;
+    }
+    let mut marked = OsString::from("./");
+    marked.push(arg);
+    marked
+}
+
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::parse_from(std::env::args_os().map(not_a_flag));
     let call = Call {
         store: args.store,
         json: args.json,

@@ -49,7 +49,15 @@ pub(super) fn session(
     name: &str,
     project: Option<&str>,
 ) -> Result<Session, Failure> {
+    let name = plain(name);
     Ok(store.sessions().resolve(name, &scope(store, project)?)?)
+}
+
+/// A name that begins with a hyphen, and that `./` brought past the flags.
+fn plain(name: &str) -> &str {
+    name.strip_prefix("./")
+        .filter(|rest| rest.starts_with('-'))
+        .unwrap_or(name)
 }
 
 /// What `--project` means: a project key that is there, else a directory.
@@ -57,6 +65,7 @@ pub(super) fn scope(store: &Store, project: Option<&str>) -> Result<Scope, Failu
     let Some(project) = project else {
         return Ok(Scope::default());
     };
+    let project = plain(project);
     if project.is_empty() {
         return Err(
             Failure::wrong_use("--project is empty").hint("give a project key or a directory")

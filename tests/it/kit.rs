@@ -126,3 +126,86 @@ pub fn oracle_script(name: &str) -> PathBuf {
         .join("tests/oracle")
         .join(name)
 }
+
+/// The program, on a store of its own, in an environment without anything of the caller's.
+pub struct Turnkeep {
+    pub folder: TempDir,
+}
+
+/// What the program said.
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// The JSON on stdout.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.err))
+    }
+
+    /// What `--json` says went wrong.
+    pub fn error(&self) -> serde_json::Value {
+        let error: serde_json::Value = serde_json::from_str(&self.err).unwrap();
+        error["error"].clone()
+    }
+}
+
+impl Turnkeep {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// The program with a fixture imported.
+    pub fn with(fixture: &str) -> Self {
+        let program = Self::new();
+        let path = fixture_path(fixture);
+        assert!(matches!(
+            program.run(&["import", path.to_str().unwrap()]).code,
+            0 | 6
+        ));
+        program
+    }
+
+    pub fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_turnkeep"));
+        command
+            .env_clear()
+            .env("TZ", "UTC")
+            .env("HOME", self.folder.path())
+            .current_dir(self.folder.path());
+        command
+            .arg("--store")
+            .arg(self.folder.path().join("store.db"))
+            .args(args);
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ran {
+        self.run_with(args, "")
+    }
+
+    /// Runs the program with this on stdin.
+    pub fn run_with(&self, args: &[&str], input: &str) -> Ran {
+        use std::io::Write;
+        let mut command = self.command(args);
+        command.stdin(std::process::Stdio::piped());
+        command
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A program that reads no input closes its end.
+        drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ran {
+            code: output.status.code().unwrap_or(-1),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
+    }
+}
