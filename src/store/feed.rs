@@ -174,6 +174,9 @@ impl<'t, 'c> Feed<'t, 'c> {
         };
         self.stored = true;
         self.transcript.next_seq += 1;
+        if reading.parent_uuid.is_some() && parent.is_none() {
+            self.transcript.dangling += 1;
+        }
         let turn = if opens.is_some() {
             messages::open_turn(self.tx, id)?;
             self.transcript.turn = Some(id);
@@ -186,7 +189,7 @@ impl<'t, 'c> Feed<'t, 'c> {
             self.move_head(reading, id, parent.map(|(id, _)| id));
         }
         if indexed {
-            self.bind(reading, id, turn, parent.is_some())?;
+            self.bind(reading, id, turn)?;
             self.ledger(reading, id, turn)?;
         }
         self.count(reading, on_line, opens.is_some());
@@ -222,16 +225,7 @@ impl<'t, 'c> Feed<'t, 'c> {
     }
 
     /// Binds the entries that named this one as their parent before it was there.
-    fn bind(
-        &mut self,
-        reading: &Reading,
-        id: i64,
-        turn: Option<i64>,
-        has_parent: bool,
-    ) -> Result<()> {
-        if reading.parent_uuid.is_some() && !has_parent {
-            self.transcript.dangling += 1;
-        }
+    fn bind(&mut self, reading: &Reading, id: i64, turn: Option<i64>) -> Result<()> {
         let Some(uuid) = &reading.uuid else {
             return Ok(());
         };
