@@ -7,6 +7,8 @@
 //! * messages of one role that follow each other become one, so that roles alternate;
 //! * each result stands directly behind its call, first in one user message; a call without one
 //!   gets an error result that says so; a result without a call is left out and reported;
+//! * the user begins: an answer that nothing precedes gets a line that says so;
+//! * only the model calls: a call in a user message is left out;
 //! * lines that only report an API failure, and empty texts, are left out;
 //! * a prompt that was taken in while a turn ran (a `queued_command` attachment) is a user message.
 
@@ -18,6 +20,10 @@ use super::json::{Object, quote, replace_lone_surrogates};
 /// What stands in for a result that was never recorded.
 pub(crate) const INTERRUPTED: &str = "This call was interrupted before a result was recorded. Its outcome is unknown: \
      it may have taken effect. Check before relying on it or running it again.";
+
+/// What the user is made to say where a conversation begins with an answer: a model takes none that
+/// does.
+pub(crate) const NO_BEGINNING: &str = "What was said before this answer is not available.";
 
 /// One entry of the conversation, by id and text, in conversation order.
 pub(crate) struct Spoken<'a> {
@@ -105,7 +111,12 @@ fn speeches<'a>(conversation: &[Spoken<'a>], made: &mut Made) -> Vec<Speech<'a>>
             Content::Plain(raw) => vec![Piece::Plain(raw)],
             Content::Parts(parts) => parts.into_iter().map(Piece::Part).collect(),
         };
-        let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(says_something).collect();
+        let pieces: Vec<Piece<'a>> = pieces
+            .into_iter()
+            .filter(|piece| {
+                says_something(piece) && (role == Role::Assistant || !calls_tool(piece))
+            })
+            .collect();
         if !pieces.is_empty() {
             speeches.push(Speech {
                 id: spoken.id,
@@ -140,6 +151,17 @@ fn says_something(piece: &Piece<'_>) -> bool {
         }) => !text.is_empty(),
         Piece::Part(_) => true,
     }
+}
+
+/// Whether a piece is a call, which only the model makes.
+fn calls_tool(piece: &Piece<'_>) -> bool {
+    matches!(
+        piece,
+        Piece::Part(Part {
+            what: What::Call { .. },
+            ..
+        })
+    )
 }
 
 /// Joins the entries of one response where its first entry stands, in the order they were stored.
@@ -322,6 +344,12 @@ impl Writer {
 
     fn flush(&mut self) {
         if let Some(content) = self.assistant.content(&mut Vec::new()) {
+            if self.messages.is_empty() {
+                self.messages.push(ModelMessage {
+                    role: "user",
+                    content: quote(NO_BEGINNING),
+                });
+            }
             self.messages.push(ModelMessage {
                 role: "assistant",
                 content,
@@ -403,6 +431,15 @@ mod tests {
                 .content
                 .starts_with(r#"[{"type":"tool_result","tool_use_id":"a","content":"A"}"#)
         );
+    }
+
+    #[test]
+    fn the_user_begins_and_only_the_model_calls() {
+        let user_calls = CALLS_A.replace("assistant", "user");
+        let begins = made(&[&user_calls, CALLS_B, RESULT_B]);
+        assert_eq!(begins.messages[0].content, quote(NO_BEGINNING));
+        assert_eq!(begins.messages.len(), 3);
+        assert!(begins.open_calls.is_empty());
     }
 
     #[test]
