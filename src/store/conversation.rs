@@ -125,6 +125,7 @@ fn links(db: &Connection, rows: &[Light]) -> Result<Vec<Link>> {
             Ok(Link {
                 id: row.id,
                 parent,
+                is_indirect: row.parent.is_some_and(|id| !on_line.contains(&id)),
                 kind: match row.kind {
                     LightKind::User => Kind::User,
                     LightKind::Assistant => Kind::Assistant,

@@ -202,12 +202,15 @@ impl<'t, 'c> Feed<'t, 'c> {
         self.stored = true;
         let turn = if opens { self.open_turn(id)? } else { turn };
         self.transcript.next_seq += 1;
+        if reading.parent_uuid.is_some() && parent.is_none() {
+            self.transcript.dangling += 1;
+        }
         if on_line {
             self.transcript.next_line += 1;
             self.arrive(reading, id, parent.map(|(id, _)| id), turn, opens)?;
         }
         if indexed {
-            self.bind(reading, id, turn, parent.is_some())?;
+            self.bind(reading, id, turn)?;
             self.ledger(reading, id, turn)?;
         }
         self.count(reading, on_line);
@@ -286,16 +289,7 @@ impl<'t, 'c> Feed<'t, 'c> {
     }
 
     /// Binds the entries that named this one as their parent before it was there.
-    fn bind(
-        &mut self,
-        reading: &Reading,
-        id: i64,
-        turn: Option<i64>,
-        has_parent: bool,
-    ) -> Result<()> {
-        if reading.parent_uuid.is_some() && !has_parent {
-            self.transcript.dangling += 1;
-        }
+    fn bind(&mut self, reading: &Reading, id: i64, turn: Option<i64>) -> Result<()> {
         let Some(uuid) = &reading.uuid else {
             return Ok(());
         };

@@ -35,6 +35,8 @@ pub(crate) enum Parent {
 pub(crate) struct Link {
     pub(crate) id: i64,
     pub(crate) parent: Parent,
+    /// Whether bookkeeping entries stand between it and its parent.
+    pub(crate) is_indirect: bool,
     pub(crate) kind: Kind,
     /// The provider's response id, of an assistant message.
     pub(crate) response: Option<String>,
@@ -169,6 +171,7 @@ mod tests {
         Link {
             id,
             parent,
+            is_indirect: false,
             kind,
             response: None,
             timestamp_ms: None,

@@ -27,6 +27,9 @@ pub(crate) enum Ending {
     Joined,
 }
 
+/// How many records are taken from the front of a line at most: it bounds the work on hostile input.
+const MAX_LEADING: usize = 64;
+
 /// Why a line is not simply one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
@@ -75,16 +78,34 @@ pub(crate) struct Segment<'a> {
 }
 
 /// Takes a line apart. `ending` is what follows the line. Never empty.
+///
+/// A record at the front is a segment of its own whatever follows it, so that one which was read
+/// before its line had ended stays what it was when the line goes on.
 pub(crate) fn segments(line: &[u8], ending: Ending) -> Vec<Segment<'_>> {
-    let whole = read(line, ending);
-    if whole.fault != Some(Fault::NotJson) {
-        return vec![whole];
-    }
-    let mut parts = split(line, ending);
-    if parts.is_empty() {
-        vec![whole]
-    } else {
-        std::mem::take(&mut parts)
+    let (mut parts, mut rest) = (Vec::new(), line);
+    loop {
+        let whole = read(rest, ending);
+        if !matches!(whole.fault, Some(Fault::NotJson | Fault::Torn)) {
+            parts.push(whole);
+            return parts;
+        }
+        if parts.len() < MAX_LEADING
+            && let Some(end) = first_record(rest)
+        {
+            parts.push(read(&rest[..end], Ending::Joined));
+            rest = &rest[end..];
+            continue;
+        }
+        let split = match whole.fault {
+            Some(Fault::NotJson) => split(rest, ending),
+            _ => Vec::new(),
+        };
+        if split.is_empty() {
+            parts.push(whole);
+        } else {
+            parts.extend(split);
+        }
+        return parts;
     }
 }
 
@@ -132,17 +153,45 @@ fn record(text: &str) -> Result<(), Fault> {
 /// NUL bytes.
 fn trim(line: &[u8]) -> (&[u8], bool) {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    let padding = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
     let start = line
         .iter()
-        .position(|byte| !padding(byte))
+        .position(|byte| !is_padding(*byte))
         .unwrap_or(line.len());
     let end = line
         .iter()
-        .rposition(|byte| !padding(byte))
+        .rposition(|byte| !is_padding(*byte))
         .map_or(start, |last| last + 1);
     let had_nul = line[..start].contains(&0) || line[end..].contains(&0);
     (&line[start..end], had_nul)
+}
+
+fn is_padding(byte: u8) -> bool {
+    byte == 0 || byte.is_ascii_whitespace()
+}
+
+/// Where the record ends that `bytes` begin with, padding included; `None` if they do not begin with
+/// one, or if nothing follows it.
+fn first_record(bytes: &[u8]) -> Option<usize> {
+    let record = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let start = record.iter().position(|byte| !is_padding(*byte))?;
+    if record[start] != b'{' {
+        return None;
+    }
+    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
+    let end = record[start..].iter().position(|byte| {
+        match (in_string, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => in_string = !in_string,
+            (false, b'{') => depth += 1,
+            (false, b'}') => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    let end = bytes.len() - record.len() + start + end + 1;
+    let end = end + bytes[end..].iter().position(|byte| !is_padding(*byte))?;
+    read(&bytes[..end], Ending::Joined).entry.map(|_| end)
 }
 
 /// Whether brackets are nested beyond [`MAX_DEPTH`]. Counts first: nearly no line has that many.
@@ -285,6 +334,13 @@ mod tests {
             shown(format!("{A}{B}").as_bytes()),
             [(Some(A.to_owned()), None), (Some(B.to_owned()), None)]
         );
+        assert_eq!(
+            shown(format!("{A}\0{stub}").as_bytes()),
+            [
+                (Some(A.to_owned()), Some(Fault::Nul)),
+                (None, Some(Fault::NotJson))
+            ]
+        );
         let mut torn_inside_a_character = b"{\"type\":\"x\",\"t\":\"caf\xc3".to_vec();
         torn_inside_a_character.extend_from_slice(A.as_bytes());
         assert_eq!(
@@ -302,6 +358,8 @@ mod tests {
     fn hostile_lines_take_bounded_work() {
         let open = "{\"\":".repeat(200_000);
         assert_eq!(shown(open.as_bytes()).len(), 1);
+        let many = "{}".repeat(100_000);
+        assert!(shown(many.as_bytes()).len() <= MAX_LEADING + 1);
         let deep = format!("{{\"x\":{}{}}}", "[".repeat(4000), "]".repeat(4000));
         assert_eq!(shown(deep.as_bytes()), [(None, Some(Fault::TooDeep))]);
     }
@@ -312,6 +370,13 @@ mod tests {
         assert_eq!(
             segments(b"{\"type\":", Ending::Eof)[0].fault,
             Some(Fault::Torn)
+        );
+        let glued = format!("{A}{{\"ty");
+        let parts = segments(glued.as_bytes(), Ending::Eof);
+        assert_eq!(parts[0].entry.as_deref(), Some(A));
+        assert_eq!(
+            (parts[1].fault, parts[1].ending),
+            (Some(Fault::Torn), Ending::Eof)
         );
     }
 }

@@ -186,10 +186,10 @@ impl<'a> Index<'a> {
             }
         }
         for result in results {
-            let owners = index
-                .answers(result)
-                .iter()
-                .filter_map(|call| index.owner(call));
+            let owners = index.answers(result).iter().filter_map(|call| {
+                let owner = index.owner(call);
+                owner.or_else(|| index.caller_beside(result, call))
+            });
             let homes: Vec<usize> = index.parent(result).into_iter().chain(owners).collect();
             for home in homes {
                 index.results_of.entry(home).or_default().push(result);
@@ -205,15 +205,28 @@ impl<'a> Index<'a> {
             .filter(|_| link.kind == Kind::Assistant)
     }
 
+    /// The message that a result hangs from itself: through bookkeeping it is found by its call.
     fn parent(&self, place: usize) -> Option<usize> {
-        match self.line.links[place].parent {
-            Parent::At(id) => self.line.place(id),
-            Parent::Root | Parent::Missing => None,
+        let link = &self.line.links[place];
+        match link.parent {
+            Parent::At(id) if !link.is_indirect => self.line.place(id),
+            _ => None,
         }
     }
 
     fn owner(&self, call: &str) -> Option<usize> {
         self.owners.get(call).copied().flatten()
+    }
+
+    /// Who made a call in the response that a result hangs from, though others claim its id too. The
+    /// client names this entry in the result (`sourceToolAssistantUUID`).
+    fn caller_beside(&self, result: usize, call: &String) -> Option<usize> {
+        let group = self.groups.get(self.response(self.parent(result)?)?)?;
+        let calls = |place: &&usize| {
+            let calls = self.pairs.calls.get(&self.line.links[**place].id);
+            calls.is_some_and(|calls| calls.contains(call))
+        };
+        group.iter().find(calls).copied()
     }
 
     fn answers(&self, place: usize) -> &'a [String] {

@@ -2,8 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod cli;
+mod context_rules;
 mod floors;
 mod forks;
 mod kit;
+mod oracle;
 mod oracle_forks;
+mod properties;
+mod sdk;
+mod session_store;
 mod transcripts;

@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::lines::Numbered;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::store::{Fed, Feed};
@@ -152,14 +153,15 @@ impl Matching {
         self.expected_seq = next_seq;
     }
 
-    /// Matches or stores one line.
+    /// Matches or stores one segment; `rest` is what else is on its line, from this one on.
     pub(super) fn take(
         &mut self,
         feed: &mut Feed<'_, '_>,
         tx: &Tx<'_>,
         reading: &Reading,
+        rest: &[Numbered],
     ) -> Result<Outcome> {
-        let outcome = match self.match_line(feed, tx, reading)? {
+        let outcome = match self.match_line(feed, tx, reading, rest)? {
             true => Outcome::Known,
             false => self.store(feed, reading)?,
         };
@@ -186,6 +188,7 @@ impl Matching {
         feed: &mut Feed<'_, '_>,
         tx: &Tx<'_>,
         reading: &Reading,
+        rest: &[Numbered],
     ) -> Result<bool> {
         let Mode::Prefix {
             rows,
@@ -202,7 +205,7 @@ impl Matching {
             refill(feed, tx, rows, after)?;
             let Some(row) = rows.pop_front() else {
                 self.mode = behind(std::mem::take(skipped));
-                return self.match_line(feed, tx, reading);
+                return self.match_line(feed, tx, reading, rest);
             };
             if row.bytes() == reading.bytes() {
                 if row.ending == Ending::Eof && reading.ending != Ending::Eof {
@@ -210,9 +213,15 @@ impl Matching {
                 }
                 return Ok(true);
             }
-            if row.kind == "partial" && row.entry.is_none() {
+            if row.ending == Ending::Eof && row.entry.is_some() {
+                // Only padding came behind the record before its line ended.
+                if row.entry == reading.entry && reading.bytes().starts_with(row.bytes()) {
+                    messages::settle_padding(tx, row.id, reading)?;
+                    return Ok(true);
+                }
+            } else if row.ending == Ending::Eof {
                 // The file went on where it had been cut: the line is stored whole, in its place.
-                if reading.bytes().starts_with(row.bytes()) && feed.take_back(row.id, row.seq)? {
+                if goes_on(rest, row.bytes()) && feed.take_back(row.id, row.seq)? {
                     self.mode = behind(std::mem::take(skipped));
                     return Ok(false);
                 }
@@ -232,7 +241,7 @@ impl Matching {
             }
             add_rows(feed, tx, *after, &mut unmatched)?;
             self.mode = Mode::Counted(unmatched);
-            return self.match_line(feed, tx, reading);
+            return self.match_line(feed, tx, reading, rest);
         }
     }
 
@@ -257,6 +266,22 @@ impl Matching {
             }
         }
     }
+}
+
+/// Whether what is left of a line begins with `bytes`.
+fn goes_on(rest: &[Numbered], bytes: &[u8]) -> bool {
+    let mut left = bytes;
+    for Numbered { reading, .. } in rest {
+        let there = reading.bytes();
+        if there.len() >= left.len() {
+            return there.starts_with(left);
+        }
+        match left.strip_prefix(there) {
+            Some(behind) => left = behind,
+            None => return false,
+        }
+    }
+    left.is_empty()
 }
 
 /// The mode behind the common beginning, with the lines that were passed over in it.

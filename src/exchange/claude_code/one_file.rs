@@ -163,11 +163,13 @@ impl Import<'_> {
             matching.resume(&feed, tx)?;
             let mut keys = vec![feed.session.key.clone()];
             let mut foreign: HashMap<String, Feed<'_, '_>> = HashMap::new();
-            for Numbered { reading, .. } in batch {
+            for (at, Numbered { line, reading }) in batch.iter().enumerate() {
+                let rest = &batch[at..];
+                let rest = &rest[..rest.partition_point(|behind| behind.line == *line)];
                 let other = reading.session_id.as_deref();
                 let other = other.filter(|other| run.sorts_out && *other != run.key.session_id);
                 let outcome = match other {
-                    None => matching.take(&mut feed, tx, reading)?,
+                    None => matching.take(&mut feed, tx, reading, rest)?,
                     Some(other) => {
                         if !foreign.contains_key(other) {
                             let key = SessionKey::new(run.key.project_key.clone(), other)?;
@@ -185,7 +187,7 @@ impl Import<'_> {
                             continue;
                         };
                         matching.resume(feed, tx)?;
-                        matching.take(feed, tx, reading)?
+                        matching.take(feed, tx, reading, rest)?
                     }
                 };
                 outcomes.push((outcome, other.is_some()));

@@ -105,6 +105,13 @@ pub(crate) fn settle_end(tx: &Tx<'_>, id: i64, ending: Ending) -> Result<()> {
     Ok(())
 }
 
+/// Notes what was found behind the record on a line that had not ended, and how the line ends now.
+pub(crate) fn settle_padding(tx: &Tx<'_>, id: i64, reading: &Reading) -> Result<()> {
+    tx.prepare_cached("UPDATE messages SET raw = ?2, line_end = ?3 WHERE id = ?1")?
+        .execute(params![id, reading.raw, line_end(reading.ending)])?;
+    Ok(())
+}
+
 /// Binds the rows that named `uuid` as their parent before it was there. Returns how many.
 pub(crate) fn bind_children(
     tx: &Tx<'_>,

@@ -7,17 +7,26 @@
 //! * messages of one role that follow each other become one, so that roles alternate;
 //! * each result stands directly behind its call, first in one user message; a call without one
 //!   gets an error result that says so; a result without a call is left out and reported;
+//! * the user begins: an answer that nothing precedes gets a line that says so;
+//! * only the model calls: a call in a user message is left out;
 //! * lines that only report an API failure, and empty texts, are left out;
 //! * a prompt that was taken in while a turn ran (a `queued_command` attachment) is a user message.
 
+mod write;
+
 use std::collections::{HashMap, HashSet};
 
+use self::write::Writer;
 use super::dialect::{Content, Part, Said, What};
 use super::json::{Object, quote, replace_lone_surrogates};
 
 /// What stands in for a result that was never recorded.
 pub(crate) const INTERRUPTED: &str = "This call was interrupted before a result was recorded. Its outcome is unknown: \
      it may have taken effect. Check before relying on it or running it again.";
+
+/// What the user is made to say where a conversation begins with an answer: a model takes none that
+/// does.
+pub(crate) const NO_BEGINNING: &str = "What was said before this answer is not available.";
 
 /// One entry of the conversation, by id and text, in conversation order.
 pub(crate) struct Spoken<'a> {
@@ -105,7 +114,12 @@ fn speeches<'a>(conversation: &[Spoken<'a>], made: &mut Made) -> Vec<Speech<'a>>
             Content::Plain(raw) => vec![Piece::Plain(raw)],
             Content::Parts(parts) => parts.into_iter().map(Piece::Part).collect(),
         };
-        let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(says_something).collect();
+        let pieces: Vec<Piece<'a>> = pieces
+            .into_iter()
+            .filter(|piece| {
+                says_something(piece) && (role == Role::Assistant || !calls_tool(piece))
+            })
+            .collect();
         if !pieces.is_empty() {
             speeches.push(Speech {
                 id: spoken.id,
@@ -140,6 +154,17 @@ fn says_something(piece: &Piece<'_>) -> bool {
         }) => !text.is_empty(),
         Piece::Part(_) => true,
     }
+}
+
+/// Whether a piece is a call, which only the model makes.
+fn calls_tool(piece: &Piece<'_>) -> bool {
+    matches!(
+        piece,
+        Piece::Part(Part {
+            what: What::Call { .. },
+            ..
+        })
+    )
 }
 
 /// Joins the entries of one response where its first entry stands, in the order they were stored.
@@ -255,87 +280,6 @@ fn interrupted(call: &str) -> String {
     )
 }
 
-/// The content of a message in the making.
-#[derive(Default)]
-struct Bucket {
-    blocks: Vec<String>,
-    /// The content as it was, while it is one plain string.
-    plain: Option<String>,
-}
-
-impl Bucket {
-    fn take_in(&mut self, pieces: &[Piece<'_>]) {
-        let alone = self.blocks.is_empty() && pieces.len() == 1;
-        self.plain = None;
-        for piece in pieces {
-            match piece {
-                Piece::Plain(raw) => {
-                    let shown = replace_lone_surrogates(raw).into_owned();
-                    self.blocks
-                        .push(format!(r#"{{"type":"text","text":{shown}}}"#));
-                    self.plain = alone.then_some(shown);
-                }
-                Piece::Part(Part { raw, .. }) => {
-                    self.blocks.push(replace_lone_surrogates(raw).into_owned());
-                }
-            }
-        }
-    }
-
-    /// The content behind `first`, as JSON text; `None` if there is none.
-    fn content(&mut self, first: &mut Vec<String>) -> Option<String> {
-        let plain = self.plain.take();
-        if first.is_empty() && plain.is_some() {
-            self.blocks.clear();
-            return plain;
-        }
-        first.append(&mut self.blocks);
-        (!first.is_empty()).then(|| format!("[{}]", std::mem::take(first).join(",")))
-    }
-}
-
-/// Collects what one role says until the other speaks.
-#[derive(Default)]
-struct Writer {
-    messages: Vec<ModelMessage>,
-    assistant: Bucket,
-    results: Vec<String>,
-    user: Bucket,
-}
-
-impl Writer {
-    fn speak(&mut self, role: Role, pieces: &[Piece<'_>]) {
-        match role {
-            Role::User => self.user.take_in(pieces),
-            Role::Assistant => {
-                if !self.user.blocks.is_empty() || !self.results.is_empty() {
-                    self.flush();
-                }
-                self.assistant.take_in(pieces);
-            }
-        }
-    }
-
-    fn answer(&mut self, result: String) {
-        self.results.push(result);
-    }
-
-    fn flush(&mut self) {
-        if let Some(content) = self.assistant.content(&mut Vec::new()) {
-            self.messages.push(ModelMessage {
-                role: "assistant",
-                content,
-            });
-        }
-        if let Some(content) = self.user.content(&mut self.results) {
-            self.messages.push(ModelMessage {
-                role: "user",
-                content,
-            });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,6 +347,15 @@ mod tests {
                 .content
                 .starts_with(r#"[{"type":"tool_result","tool_use_id":"a","content":"A"}"#)
         );
+    }
+
+    #[test]
+    fn the_user_begins_and_only_the_model_calls() {
+        let user_calls = CALLS_A.replace("assistant", "user");
+        let begins = made(&[&user_calls, CALLS_B, RESULT_B]);
+        assert_eq!(begins.messages[0].content, quote(NO_BEGINNING));
+        assert_eq!(begins.messages.len(), 3);
+        assert!(begins.open_calls.is_empty());
     }
 
     #[test]
