@@ -1,10 +1,10 @@
 //! Reading a conversation: the pure rules of `transcript/`, fed from the tables.
 //!
-//! The main line is read without its entries first; only what the chain needs is read whole. So
-//! the work depends on the messages of the main line, not on sub-agents' lines or bookkeeping in
-//! the same file.
+//! The main line is read first, with the entries as long as they take little memory; behind that
+//! only the entries that the chain needs are read. So the work depends on the messages of the main
+//! line, not on sub-agents' lines or bookkeeping in the same file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 
@@ -13,8 +13,13 @@ use crate::tables::messages::{self, Light, LightKind};
 use crate::tables::{tool_calls, tool_results, transcripts};
 use crate::transcript::chain::{Chain, Kind, Link, MainLine, Parent, walk};
 use crate::transcript::compaction::{Boundary, Preserved};
+use crate::transcript::ids::IdMap;
 use crate::transcript::json::Object;
 use crate::transcript::parallel::{Pairs, may_miss, put_back};
+
+/// How many bytes of entries are read with the main line, whether the chain needs them or not: most
+/// often it needs all, and a second pass over the same pages takes as long as the first.
+const READ_ALONG: usize = 32 << 20;
 
 /// A conversation: the active chain of messages, oldest first, parallel calls put back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,34 +70,36 @@ pub(super) fn read(db: &Connection, session: i64, subpath: &str) -> Result<Conve
         return Ok(Conversation::default());
     };
     let transcript = (session, subpath);
-    let rows = messages::main_line(db, session, subpath)?;
-    let line = MainLine::new(links(db, &rows)?);
+    let mut rows = messages::main_line(db, session, subpath, READ_ALONG)?;
+    let line = MainLine::new(links(db, &mut rows)?);
     let chain = walk(&line, head, |boundary| preserved(db, transcript, boundary))?;
     let places = whole(db, session, &line, &chain)?;
-    let mut entries = entries(db, transcript, &rows, &places)?;
-    let uuid = |place: &usize| entries.get(place).map(|entry| entry.uuid.clone());
+    read_missing(db, transcript, &mut rows, &places)?;
+    let uuid = |place: &usize| rows[*place].text.as_ref().map(|text| text.uuid.clone());
     let repaired_links = chain.bridged.iter().filter_map(uuid).collect();
-    let first = chain.places.first().and_then(|place| entries.get(place));
-    let missing_ancestor =
-        first.and_then(|first| missing_ancestor(db, transcript, first).transpose());
+    let first = chain.places.first();
+    let missing_ancestor = match first.and_then(|place| rows[*place].text.as_ref()) {
+        Some(first) => missing_ancestor(db, transcript, &first.entry)?,
+        None => None,
+    };
     Ok(Conversation {
         repaired_links,
         has_cycle: chain.cycle,
-        missing_ancestor: missing_ancestor.transpose()?,
+        missing_ancestor,
         entries: places
             .iter()
-            .filter_map(|place| entries.remove(place))
+            .filter_map(|place| shown(&mut rows[*place]))
             .collect(),
     })
 }
 
-fn links(db: &Connection, rows: &[Light]) -> Result<Vec<Link>> {
-    let on_line: HashSet<i64> = rows.iter().map(|row| row.id).collect();
+fn links(db: &Connection, rows: &mut [Light]) -> Result<Vec<Link>> {
+    let on_line: IdMap<()> = rows.iter().map(|row| (row.id, ())).collect();
     let mut found = HashMap::new();
-    rows.iter()
+    rows.iter_mut()
         .map(|row| {
             let parent = match row.parent {
-                Some(id) if on_line.contains(&id) => Parent::At(id),
+                Some(id) if on_line.contains_key(&id) => Parent::At(id),
                 Some(id) => main_line_parent(db, id, &mut found)?,
                 None if row.names_parent => Parent::Missing,
                 None => Parent::Root,
@@ -106,7 +113,7 @@ fn links(db: &Connection, rows: &[Light]) -> Result<Vec<Link>> {
                     LightKind::Boundary => Kind::Boundary,
                     LightKind::Other => Kind::Other,
                 },
-                response: row.response.clone(),
+                response: row.response.take(),
                 timestamp_ms: row.timestamp_ms,
             })
         })
@@ -191,54 +198,52 @@ fn whole(db: &Connection, session: i64, line: &MainLine, chain: &Chain) -> Resul
     Ok(put_back(line, chain, &pairs))
 }
 
-/// The entries at `places` of the main line, by place.
-fn entries(
+/// Reads the texts at `places` of the main line that were not read along.
+fn read_missing(
     db: &Connection,
     transcript: (i64, &str),
-    rows: &[Light],
+    rows: &mut [Light],
     places: &[usize],
-) -> Result<HashMap<usize, ConversationEntry>> {
-    let wanted: HashMap<i64, usize> = places
-        .iter()
-        .map(|place| (rows[*place].line, *place))
-        .collect();
-    let mut found = HashMap::with_capacity(places.len());
-    let (Some(first), Some(last)) = (places.iter().min(), places.iter().max()) else {
-        return Ok(found);
+) -> Result<()> {
+    let missing = places.iter().filter(|place| rows[**place].text.is_none());
+    let wanted: HashMap<i64, usize> = missing.map(|place| (rows[*place].line, *place)).collect();
+    let (Some(first), Some(last)) = (wanted.keys().min(), wanted.keys().max()) else {
+        return Ok(());
     };
     messages::entries_between(
         db,
         transcript,
-        (rows[*first].line, rows[*last].line),
+        (*first, *last),
         |line| wanted.contains_key(&line),
         |line, text| {
             if let Some(place) = wanted.get(&line) {
-                found.insert(*place, shown(&rows[*place], text));
+                rows[*place].text = Some(text);
             }
         },
     )?;
-    Ok(found)
+    Ok(())
 }
 
-fn shown(row: &Light, text: messages::EntryText) -> ConversationEntry {
+fn shown(row: &mut Light) -> Option<ConversationEntry> {
+    let text = row.text.take()?;
     let speaks = matches!(row.kind, LightKind::User | LightKind::Assistant);
-    ConversationEntry {
+    Some(ConversationEntry {
         uuid: text.uuid,
         kind: text.kind,
         is_visible: speaks && !row.is_meta && !text.is_sidechain,
         timestamp_ms: row.timestamp_ms,
         entry: text.entry,
         id: row.id,
-    }
+    })
 }
 
 /// The ancestor that the first message of a conversation names and the transcript does not hold.
 fn missing_ancestor(
     db: &Connection,
     (session, subpath): (i64, &str),
-    first: &ConversationEntry,
+    first: &str,
 ) -> Result<Option<String>> {
-    let Some(entry) = Object::parse(&first.entry) else {
+    let Some(entry) = Object::parse(first) else {
         return Ok(None);
     };
     let named = entry

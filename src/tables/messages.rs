@@ -250,11 +250,13 @@ pub(crate) fn last_of_kind(
     .optional()
 }
 
-/// A message of the main line, without its entry.
+/// A message of the main line.
 #[derive(Clone, Debug)]
 pub(crate) struct Light {
     pub(crate) id: i64,
     pub(crate) line: i64,
+    /// Its text, if it was read along.
+    pub(crate) text: Option<EntryText>,
     pub(crate) parent: Option<i64>,
     pub(crate) names_parent: bool,
     pub(crate) kind: LightKind,
@@ -272,10 +274,17 @@ pub(crate) enum LightKind {
     Other,
 }
 
-/// The main line of a transcript, in order, without the entries.
-pub(crate) fn main_line(db: &Connection, session: i64, subpath: &str) -> Result<Vec<Light>> {
+/// The main line of a transcript, in order; of the entries the first `max_bytes` are read along.
+pub(crate) fn main_line(
+    db: &Connection,
+    session: i64,
+    subpath: &str,
+    max_bytes: usize,
+) -> Result<Vec<Light>> {
+    let mut bytes = 0;
     db.prepare_cached(
-        "SELECT id, line, parent, parent_uuid IS NOT NULL, kind, subtype, is_meta, api_message_id, timestamp_ms
+        "SELECT id, line, parent, parent_uuid IS NOT NULL, kind, subtype, is_meta, api_message_id, timestamp_ms,
+             uuid, is_sidechain, entry
          FROM messages WHERE session = ?1 AND subpath = ?2 AND line IS NOT NULL ORDER BY line",
     )?
     .query_map(params![session, subpath], |row| {
@@ -285,9 +294,22 @@ pub(crate) fn main_line(db: &Connection, session: i64, subpath: &str) -> Result<
             "system" if row.get_ref(5)?.as_str_or_null()? == Some("compact_boundary") => LightKind::Boundary,
             _ => LightKind::Other,
         };
+        let text = if bytes < max_bytes {
+            let text = EntryText {
+                uuid: row.get(9)?,
+                kind: row.get(4)?,
+                is_sidechain: row.get(10)?,
+                entry: row.get(11)?,
+            };
+            bytes += text.entry.len();
+            Some(text)
+        } else {
+            None
+        };
         Ok(Light {
             id: row.get(0)?,
             line: row.get(1)?,
+            text,
             parent: row.get(2)?,
             names_parent: row.get(3)?,
             kind,

@@ -5,6 +5,7 @@ pub(crate) mod chain;
 pub(crate) mod compaction;
 pub(crate) mod context;
 pub(crate) mod dialect;
+pub(crate) mod ids;
 pub(crate) mod json;
 pub(crate) mod line;
 pub(crate) mod listing;
