@@ -26,6 +26,7 @@ pub(crate) struct SessionRow {
     pub(crate) sdk_summary_version: i64,
 }
 
+/// In the order in which `from_row` takes them: by name, a page of a list took twice as long.
 const COLUMNS: &str = "id, project_key, session_id, custom_title, ai_title, last_prompt, summary_hint, \
      first_prompt, first_command, tag, cwd, git_branch, entrypoint, is_sidechain, metadata, entries, \
      messages, turns, created_ms, last_modified_ms, appended_ms, listed, sdk_summary, \
@@ -33,36 +34,36 @@ const COLUMNS: &str = "id, project_key, session_id, custom_title, ai_title, last
 
 fn from_row(row: &Row<'_>) -> Result<SessionRow> {
     Ok(SessionRow {
-        id: row.get("id")?,
+        id: row.get(0)?,
         key: SessionKey {
-            project_key: row.get("project_key")?,
-            session_id: row.get("session_id")?,
+            project_key: row.get(1)?,
+            session_id: row.get(2)?,
         },
         listing: Listing {
-            is_sidechain: row.get("is_sidechain")?,
+            is_sidechain: row.get(13)?,
             created_ms: None,
             newest_ms: None,
-            cwd: row.get("cwd")?,
-            git_branch: row.get("git_branch")?,
-            entrypoint: row.get("entrypoint")?,
-            custom_title: row.get("custom_title")?,
-            ai_title: row.get("ai_title")?,
-            last_prompt: row.get("last_prompt")?,
-            summary_hint: row.get("summary_hint")?,
-            first_prompt: row.get("first_prompt")?,
-            first_command: row.get("first_command")?,
-            tag: row.get("tag")?,
+            cwd: row.get(10)?,
+            git_branch: row.get(11)?,
+            entrypoint: row.get(12)?,
+            custom_title: row.get(3)?,
+            ai_title: row.get(4)?,
+            last_prompt: row.get(5)?,
+            summary_hint: row.get(6)?,
+            first_prompt: row.get(7)?,
+            first_command: row.get(8)?,
+            tag: row.get(9)?,
         },
-        metadata: row.get("metadata")?,
-        entries: row.get("entries")?,
-        messages: row.get("messages")?,
-        turns: row.get("turns")?,
-        created_ms: row.get("created_ms")?,
-        last_modified_ms: row.get("last_modified_ms")?,
-        appended_ms: row.get("appended_ms")?,
-        listed: row.get("listed")?,
-        sdk_summary: row.get("sdk_summary")?,
-        sdk_summary_version: row.get("sdk_summary_version")?,
+        metadata: row.get(14)?,
+        entries: row.get(15)?,
+        messages: row.get(16)?,
+        turns: row.get(17)?,
+        created_ms: row.get(18)?,
+        last_modified_ms: row.get(19)?,
+        appended_ms: row.get(20)?,
+        listed: row.get(21)?,
+        sdk_summary: row.get(22)?,
+        sdk_summary_version: row.get(23)?,
     })
 }
 
