@@ -6,9 +6,7 @@ use std::path::Path;
 
 use super::beside;
 use super::layout::{FoundSession, FoundTranscript, find};
-use super::lines::{Handed, Numbered, Prefix};
-use super::one_file::with_reader;
-
+use super::lines;
 use super::report::{ImportReport, Progress};
 use crate::db::Tx;
 use crate::error::Result;
@@ -17,8 +15,8 @@ use crate::store::Store;
 use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
 
-/// How many lines are looked at to tell whose a file is.
-const PEEKED: usize = 200;
+/// How many lines are looked at, at most, to tell whose a file is.
+const PEEKED: usize = 4000;
 
 /// How an import is to be done.
 #[derive(Clone, Debug, Default)]
@@ -104,10 +102,7 @@ impl Import<'_> {
     fn session(&mut self, found: &FoundSession) -> Result<ControlFlow<()>> {
         let mut key = None;
         for file in &found.transcripts {
-            let session_id = found
-                .session_id
-                .clone()
-                .map_or_else(|| self.peek_session(file), |id| Ok(Some(id)))?;
+            let session_id = found.session_id.clone().or_else(|| peek_session(file));
             let Some(session_id) = session_id else {
                 self.report.problem(
                     &file.path,
@@ -130,45 +125,6 @@ impl Import<'_> {
             return self.files(found, &key);
         }
         Ok(ControlFlow::Continue(()))
-    }
-
-    /// The session that the entries of a file name, where its name tells none.
-    fn peek_session(&mut self, file: &FoundTranscript) -> Result<Option<String>> {
-        let named = self.peek(file)?;
-        let stem = file
-            .path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        Ok(named
-            .into_iter()
-            .next()
-            .or(stem.filter(|_| file.subpath.is_empty())))
-    }
-
-    /// The sessions that the first lines of a file name, each once.
-    pub(super) fn peek(&mut self, file: &FoundTranscript) -> Result<Vec<String>> {
-        let mut named = Vec::new();
-        let from_start = Prefix::default();
-        with_reader(&file.path, from_start, |handed| {
-            let mut lines = 0;
-            while let Ok(Handed::Batch(batch, _)) = handed.recv() {
-                for Numbered { reading, .. } in &batch {
-                    lines += 1;
-                    if let Some(session) = reading
-                        .session_id
-                        .clone()
-                        .filter(|session| !named.contains(session))
-                    {
-                        named.push(session);
-                    }
-                }
-                if lines >= PEEKED {
-                    break;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(named)
     }
 
     /// Keeps the files beside a session's transcripts.
@@ -228,6 +184,36 @@ impl Import<'_> {
         }
         Ok(())
     }
+}
+
+/// The session that the entries of a file name, where its name tells none.
+fn peek_session(file: &FoundTranscript) -> Option<String> {
+    let mut named = None;
+    // What cannot be read is reported when the file is.
+    let _ = lines::peek(&file.path, PEEKED, |session| {
+        named = Some(session);
+        ControlFlow::Break(())
+    });
+    let stem = || {
+        file.path
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().into_owned())
+    };
+    named.or_else(|| stem().filter(|_| file.subpath.is_empty()))
+}
+
+/// Whether the first lines of a file name this session, or none at all.
+pub(super) fn may_be_of(file: &FoundTranscript, session_id: &str) -> bool {
+    let (mut names_it, mut names_another) = (false, false);
+    let _ = lines::peek(&file.path, PEEKED, |session| {
+        if session == session_id {
+            names_it = true;
+            return ControlFlow::Break(());
+        }
+        names_another = true;
+        ControlFlow::Continue(())
+    });
+    names_it || !names_another
 }
 
 /// The session with this key, made if there is none.

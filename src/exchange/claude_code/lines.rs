@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 
@@ -60,6 +61,37 @@ pub(super) fn read_prefix(path: &Path, lines: u64, bytes: u64) -> io::Result<Opt
         bytes,
         hasher,
     }))
+}
+
+/// Tells of the sessions that the first `lines` lines of a file name, until `each` has seen enough.
+///
+/// # Errors
+/// Those of reading.
+pub(super) fn peek(
+    path: &Path,
+    lines: usize,
+    mut each: impl FnMut(String) -> ControlFlow<()>,
+) -> io::Result<()> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut line = Vec::new();
+    for _ in 0..lines {
+        line.clear();
+        let limit = MAX_LINE as u64 + 1;
+        let read = file.by_ref().take(limit).read_until(b'\n', &mut line)?;
+        let ended = line.pop_if(|last| *last == b'\n').is_some();
+        if read == 0 || (!ended && read > MAX_LINE) {
+            break;
+        }
+        for reading in Reading::of_line(&line, Ending::Lf) {
+            if reading
+                .session_id
+                .is_some_and(|session| each(session).is_break())
+            {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads the lines of a file behind `from`, and hands them over until the receiver is gone.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use super::beside;
-use super::import::{Import, find_or_make};
+use super::import::{Import, find_or_make, may_be_of};
 use super::layout::FoundTranscript;
 use super::lines::{self, Handed, Numbered, Prefix};
 use super::matching::{Matching, Outcome};
@@ -66,10 +66,7 @@ impl Import<'_> {
             },
             None => (Prefix::default(), None),
         };
-        let sorts_out = file.subpath.is_empty() && {
-            let named = self.peek(file)?;
-            named.is_empty() || named.contains(&key.session_id)
-        };
+        let sorts_out = file.subpath.is_empty() && may_be_of(file, &key.session_id);
         if !sorts_out && file.subpath.is_empty() {
             let what = "its entries name another session than the file; they were filed under the file's name";
             self.report.problem(&file.path, None, what);
@@ -304,7 +301,7 @@ impl Import<'_> {
 }
 
 /// Reads a file on a thread of its own while `work` takes what it hands over.
-pub(super) fn with_reader<T>(
+fn with_reader<T>(
     path: &Path,
     from: Prefix,
     work: impl FnOnce(Receiver<Handed>) -> Result<T>,
