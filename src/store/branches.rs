@@ -109,7 +109,7 @@ pub(super) fn head_entry(session_id: &str, head: Option<&str>) -> Value {
 }
 
 fn branches(db: &Connection, history: &History, head: Option<i64>) -> Result<Vec<Branch>> {
-    let (rows, line) = main_line(db, history)?;
+    let (rows, line) = main_line(db, history, 0)?;
     let mut leaves = leaves(&line);
     // The current one first, then from the newest on: a leaf that a branch before holds (a result
     // of a parallel call, put back) ends no branch of its own.

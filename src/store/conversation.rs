@@ -1,10 +1,10 @@
 //! Reading a conversation: the pure rules of `transcript/`, fed from the tables.
 //!
-//! The main line is read without its entries first; only what the chain needs is read whole. So
-//! the work depends on the messages of the main line, not on sub-agents' lines or bookkeeping in
-//! the same file.
+//! The main line is read first, with the entries as long as they take little memory; behind that
+//! only the entries that the chain needs are read. So the work depends on the messages of the main
+//! line, not on sub-agents' lines or bookkeeping in the same file.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 
@@ -15,8 +15,13 @@ use crate::tables::sessions::SessionRow;
 use crate::tables::{tool_calls, tool_results, transcripts};
 use crate::transcript::chain::{Chain, Kind, Link, MainLine, Parent, walk};
 use crate::transcript::compaction::{Boundary, Preserved};
+use crate::transcript::ids::IdMap;
 use crate::transcript::json::Object;
 use crate::transcript::parallel::{Pairs, may_miss, put_back};
+
+/// How many bytes of entries are read with the main line, whether the chain needs them or not: most
+/// often it needs all, and a second pass over the same pages takes as long as the first.
+const READ_ALONG: usize = 32 << 20;
 
 /// A conversation: the active chain of messages, oldest first, parallel calls put back.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -77,47 +82,58 @@ pub(super) fn read_from(
     let Some(head) = head else {
         return Ok(Conversation::default());
     };
-    let (rows, line) = main_line(db, history)?;
+    let (mut rows, line) = main_line(db, history, READ_ALONG)?;
     let chain = walk(&line, head, |boundary| preserved(db, history, boundary))?;
     let places = whole(db, history, &line, &chain)?;
-    let mut entries = entries(db, history, &rows, &places)?;
-    let uuid = |place: &usize| entries.get(place).map(|entry| entry.uuid.clone());
+    read_missing(db, history, &mut rows, &places)?;
+    let missing_ancestor = match chain.places.first() {
+        Some(first) => missing_ancestor(db, history, &rows[*first])?,
+        None => None,
+    };
+    show(db, history, &mut rows, &places)?;
+    let uuid = |place: &usize| rows[*place].text.as_ref().map(|text| text.uuid.clone());
     let repaired_links = chain.bridged.iter().filter_map(uuid).collect();
-    let first = chain.places.first().and_then(|place| entries.get(place));
-    let missing_ancestor = first.and_then(|first| missing_ancestor(db, history, first).transpose());
     Ok(Conversation {
         repaired_links,
         has_cycle: chain.cycle,
-        missing_ancestor: missing_ancestor.transpose()?,
+        missing_ancestor,
         entries: places
             .iter()
-            .filter_map(|place| entries.remove(place))
+            .filter_map(|place| shown(&mut rows[*place]))
             .collect(),
     })
 }
 
-/// The main line of a transcript: its rows without their entries, and as the walk sees them.
-pub(super) fn main_line(db: &Connection, history: &History) -> Result<(Vec<Light>, MainLine)> {
-    let mut rows = Vec::new();
+/// The main line of a transcript: its rows, of which the first `max_bytes` of entries are read
+/// along, and as the walk sees them.
+pub(super) fn main_line(
+    db: &Connection,
+    history: &History,
+    max_bytes: usize,
+) -> Result<(Vec<Light>, MainLine)> {
+    let mut rows: Vec<Light> = Vec::new();
+    let mut left = max_bytes;
     for part in &history.parts {
         let range = (part.after_line, part.until_line);
-        rows.extend(messages::main_line(
-            db,
-            (part.owner, history.subpath()),
-            range,
-        )?);
+        let of_part = messages::main_line(db, (part.owner, history.subpath()), range, left)?;
+        let read = of_part
+            .iter()
+            .filter_map(|row| row.text.as_ref())
+            .map(|text| text.entry.len());
+        left = left.saturating_sub(read.sum());
+        rows.extend(of_part);
     }
-    let line = MainLine::new(links(db, &rows)?);
+    let line = MainLine::new(links(db, &mut rows)?);
     Ok((rows, line))
 }
 
-fn links(db: &Connection, rows: &[Light]) -> Result<Vec<Link>> {
-    let on_line: HashSet<i64> = rows.iter().map(|row| row.id).collect();
+fn links(db: &Connection, rows: &mut [Light]) -> Result<Vec<Link>> {
+    let on_line: IdMap<()> = rows.iter().map(|row| (row.id, ())).collect();
     let mut found = HashMap::new();
-    rows.iter()
+    rows.iter_mut()
         .map(|row| {
             let parent = match row.parent {
-                Some(id) if on_line.contains(&id) => Parent::At(id),
+                Some(id) if on_line.contains_key(&id) => Parent::At(id),
                 Some(id) => main_line_parent(db, id, &mut found)?,
                 None if row.names_parent => Parent::Missing,
                 None => Parent::Root,
@@ -125,14 +141,14 @@ fn links(db: &Connection, rows: &[Light]) -> Result<Vec<Link>> {
             Ok(Link {
                 id: row.id,
                 parent,
-                is_indirect: row.parent.is_some_and(|id| !on_line.contains(&id)),
+                is_indirect: row.parent.is_some_and(|id| !on_line.contains_key(&id)),
                 kind: match row.kind {
                     LightKind::User => Kind::User,
                     LightKind::Assistant => Kind::Assistant,
                     LightKind::Boundary => Kind::Boundary,
                     LightKind::Other => Kind::Other,
                 },
-                response: row.response.clone(),
+                response: row.response.take(),
                 timestamp_ms: row.timestamp_ms,
             })
         })
@@ -226,82 +242,87 @@ pub(super) fn whole(
     Ok(put_back(line, chain, &pairs))
 }
 
-/// The entries at `places` of the main line, by place.
-fn entries(
+/// Reads the texts at `places` of the main line that were not read along.
+fn read_missing(
     db: &Connection,
     history: &History,
-    rows: &[Light],
+    rows: &mut [Light],
     places: &[usize],
-) -> Result<HashMap<usize, ConversationEntry>> {
-    let mut found = HashMap::with_capacity(places.len());
-    let mut wanted: HashMap<i64, usize> = HashMap::with_capacity(places.len());
-    wanted.extend(places.iter().map(|place| (rows[*place].line, *place)));
+) -> Result<()> {
+    let missing = places.iter().filter(|place| rows[**place].text.is_none());
+    let wanted: HashMap<i64, usize> = missing.map(|place| (rows[*place].line, *place)).collect();
     let (Some(first), Some(last)) = (wanted.keys().min(), wanted.keys().max()) else {
-        return Ok(found);
+        return Ok(());
     };
     for part in &history.parts {
-        let range = (
+        let (from, to) = (
             part.after_line.max(first - 1) + 1,
             part.until_line.min(*last),
         );
-        if range.0 > range.1 {
+        if from > to {
             continue;
         }
-        let mut texts = Vec::new();
         messages::entries_between(
             db,
             (part.owner, history.subpath()),
-            range,
+            (from, to),
             |line| wanted.contains_key(&line),
-            |line, text| texts.push((line, text)),
+            |line, text| {
+                if let Some(place) = wanted.get(&line) {
+                    rows[*place].text = Some(text);
+                }
+            },
         )?;
-        let mut mapped = history.mapped(part);
-        for (line, text) in texts {
-            let Some(place) = wanted.get(&line) else {
-                continue;
-            };
-            let row = &rows[*place];
-            let mut entry = shown(row, text);
-            if part.is_inherited {
-                entry.entry =
-                    mapped.entry(db, row.id, Some(&entry.uuid), row.parent, &entry.entry)?;
-                entry.uuid = history.uuid_of(row.id, part, &entry.uuid);
-            }
-            found.insert(*place, entry);
-        }
     }
-    Ok(found)
+    Ok(())
 }
 
-fn shown(row: &Light, text: messages::EntryText) -> ConversationEntry {
+/// Puts the texts of inherited messages as the transcript shows them.
+fn show(db: &Connection, history: &History, rows: &mut [Light], places: &[usize]) -> Result<()> {
+    let mut mapped: Vec<_> = history
+        .parts
+        .iter()
+        .map(|part| history.mapped(part))
+        .collect();
+    for place in places {
+        let row = &mut rows[*place];
+        let at = history
+            .parts
+            .partition_point(|part| part.until_line < row.line);
+        let (Some(part), Some(text)) = (history.parts.get(at), row.text.as_mut()) else {
+            continue;
+        };
+        if part.is_inherited {
+            text.entry = mapped[at].entry(db, row.id, Some(&text.uuid), row.parent, &text.entry)?;
+            text.uuid = history.uuid_of(row.id, part, &text.uuid);
+        }
+    }
+    Ok(())
+}
+
+fn shown(row: &mut Light) -> Option<ConversationEntry> {
+    let text = row.text.take()?;
     let speaks = matches!(row.kind, LightKind::User | LightKind::Assistant);
-    ConversationEntry {
+    Some(ConversationEntry {
         uuid: text.uuid,
         kind: text.kind,
         is_visible: speaks && !row.is_meta && !text.is_sidechain,
         timestamp_ms: row.timestamp_ms,
         entry: text.entry,
         id: row.id,
-    }
+    })
 }
 
 /// The ancestor that the first message of a conversation names and the transcript does not hold.
-fn missing_ancestor(
-    db: &Connection,
-    history: &History,
-    first: &ConversationEntry,
-) -> Result<Option<String>> {
+fn missing_ancestor(db: &Connection, history: &History, first: &Light) -> Result<Option<String>> {
     // As it was stored: what a fork shows of such a reference is null.
-    let (Some(place), Some(stored)) = (
-        messages::place_of(db, first.id)?,
-        messages::entry(db, first.id)?,
-    ) else {
+    let (Some(place), Some(text)) = (messages::place_of(db, first.id)?, &first.text) else {
         return Ok(None);
     };
     let Some(part) = history.part_of(&place) else {
         return Ok(None);
     };
-    let Some(entry) = Object::parse(&stored) else {
+    let Some(entry) = Object::parse(&text.entry) else {
         return Ok(None);
     };
     let named = entry

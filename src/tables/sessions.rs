@@ -34,52 +34,54 @@ pub(crate) struct SessionRow {
     pub(crate) is_deleted: bool,
 }
 
+/// In the order in which `from_row` takes them: by name, a page of a list took twice as long.
 const COLUMNS: &str = "id, project_key, session_id, custom_title, ai_title, last_prompt, summary_hint, \
      first_prompt, first_command, tag, cwd, git_branch, entrypoint, is_sidechain, metadata, entries, \
-     messages, turns, created_ms, last_modified_ms, appended_ms, listed, sdk_summary, sdk_summary_version, conversed_ms, forked_from, forked_at, fork_kind, fork_prefix, deleted_ms, \
+     messages, turns, created_ms, last_modified_ms, appended_ms, listed, sdk_summary, \
+     sdk_summary_version, conversed_ms, forked_from, forked_at, fork_kind, fork_prefix, deleted_ms, \
      (SELECT origin.session_id FROM sessions origin WHERE origin.id = sessions.forked_from) AS forked_from_id";
 
 fn from_row(row: &Row<'_>) -> Result<SessionRow> {
     Ok(SessionRow {
-        id: row.get("id")?,
+        id: row.get(0)?,
         key: SessionKey {
-            project_key: row.get("project_key")?,
-            session_id: row.get("session_id")?,
+            project_key: row.get(1)?,
+            session_id: row.get(2)?,
         },
         tally: Tally {
             listing: Listing {
-                is_sidechain: row.get("is_sidechain")?,
+                is_sidechain: row.get(13)?,
                 created_ms: None,
                 newest_ms: None,
-                cwd: row.get("cwd")?,
-                git_branch: row.get("git_branch")?,
-                entrypoint: row.get("entrypoint")?,
-                custom_title: row.get("custom_title")?,
-                ai_title: row.get("ai_title")?,
-                last_prompt: row.get("last_prompt")?,
-                summary_hint: row.get("summary_hint")?,
-                first_prompt: row.get("first_prompt")?,
-                first_command: row.get("first_command")?,
-                tag: row.get("tag")?,
+                cwd: row.get(10)?,
+                git_branch: row.get(11)?,
+                entrypoint: row.get(12)?,
+                custom_title: row.get(3)?,
+                ai_title: row.get(4)?,
+                last_prompt: row.get(5)?,
+                summary_hint: row.get(6)?,
+                first_prompt: row.get(7)?,
+                first_command: row.get(8)?,
+                tag: row.get(9)?,
             },
-            entries: row.get("entries")?,
-            messages: row.get("messages")?,
-            turns: row.get("turns")?,
+            entries: row.get(15)?,
+            messages: row.get(16)?,
+            turns: row.get(17)?,
         },
-        metadata: row.get("metadata")?,
-        created_ms: row.get("created_ms")?,
-        last_modified_ms: row.get("last_modified_ms")?,
-        appended_ms: row.get("appended_ms")?,
-        listed: row.get("listed")?,
-        sdk_summary: row.get("sdk_summary")?,
-        sdk_summary_version: row.get("sdk_summary_version")?,
-        conversed_ms: row.get("conversed_ms")?,
-        forked_from: row.get("forked_from")?,
-        forked_from_id: row.get("forked_from_id")?,
-        forked_at: row.get("forked_at")?,
-        is_inferred_fork: row.get_ref("fork_kind")?.as_str_or_null()? == Some("inferred"),
-        fork_prefix: row.get("fork_prefix")?,
-        is_deleted: row.get::<_, Option<i64>>("deleted_ms")?.is_some(),
+        metadata: row.get(14)?,
+        created_ms: row.get(18)?,
+        last_modified_ms: row.get(19)?,
+        appended_ms: row.get(20)?,
+        listed: row.get(21)?,
+        sdk_summary: row.get(22)?,
+        sdk_summary_version: row.get(23)?,
+        conversed_ms: row.get(24)?,
+        forked_from: row.get(25)?,
+        forked_at: row.get(26)?,
+        is_inferred_fork: row.get_ref(27)?.as_str_or_null()? == Some("inferred"),
+        fork_prefix: row.get(28)?,
+        is_deleted: row.get::<_, Option<i64>>(29)?.is_some(),
+        forked_from_id: row.get(30)?,
     })
 }
 

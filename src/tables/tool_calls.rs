@@ -1,10 +1,9 @@
 //! `tool_calls`: one row a call block, written with the message that holds it.
 
-use std::collections::HashMap;
-
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use crate::db::Tx;
+use crate::transcript::ids::IdMap;
 use crate::transcript::reading::Call;
 
 /// Stores a call.
@@ -53,7 +52,7 @@ pub(crate) fn find_newest(
 }
 
 /// The ids of the calls that each message of a session made.
-pub(crate) fn by_message(db: &Connection, session: i64) -> Result<HashMap<i64, Vec<String>>> {
+pub(crate) fn by_message(db: &Connection, session: i64) -> Result<IdMap<Vec<String>>> {
     super::tool_results::ids_by_message(
         db,
         "SELECT message, tool_use_id FROM tool_calls WHERE session = ?1 ORDER BY id",

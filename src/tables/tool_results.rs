@@ -1,10 +1,9 @@
 //! `tool_results`: one row a result block, bound to the call it answers.
 
-use std::collections::HashMap;
-
 use rusqlite::{Connection, Result, params};
 
 use crate::db::Tx;
+use crate::transcript::ids::IdMap;
 use crate::transcript::reading::Answer;
 
 /// Stores a result. `call` is the row of the call it answers, if that is stored.
@@ -31,7 +30,7 @@ pub(crate) fn insert(
 }
 
 /// The ids of the calls that each message of a session answers.
-pub(crate) fn by_message(db: &Connection, session: i64) -> Result<HashMap<i64, Vec<String>>> {
+pub(crate) fn by_message(db: &Connection, session: i64) -> Result<IdMap<Vec<String>>> {
     ids_by_message(
         db,
         "SELECT message, tool_use_id FROM tool_results WHERE session = ?1 ORDER BY id",
@@ -44,10 +43,10 @@ pub(super) fn ids_by_message(
     db: &Connection,
     sql: &str,
     session: i64,
-) -> Result<HashMap<i64, Vec<String>>> {
+) -> Result<IdMap<Vec<String>>> {
     let mut statement = db.prepare_cached(sql)?;
     let mut rows = statement.query([session])?;
-    let mut found: HashMap<i64, Vec<String>> = HashMap::new();
+    let mut found: IdMap<Vec<String>> = IdMap::default();
     while let Some(row) = rows.next()? {
         found.entry(row.get(0)?).or_default().push(row.get(1)?);
     }

@@ -6,7 +6,7 @@
 //! too. Calls and results of parallel tool calls that the walk missed are put back
 //! (`parallel.rs`).
 
-use std::collections::{HashMap, HashSet};
+use super::ids::IdMap;
 
 /// What a message is to the walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) struct Link {
 #[derive(Debug, Default)]
 pub(crate) struct MainLine {
     pub(crate) links: Vec<Link>,
-    place: HashMap<i64, usize>,
+    place: IdMap<usize>,
     /// The places of the boundaries, in order.
     boundaries: Vec<usize>,
 }
@@ -100,26 +100,21 @@ pub(crate) fn walk<E>(
     mut preserved: impl FnMut(i64) -> Result<Vec<i64>, E>,
 ) -> Result<Chain, E> {
     let mut chain = Chain::default();
-    let mut seen = HashSet::new();
+    let mut seen = vec![false; line.links.len()];
     let mut next = line.place(head);
     while let Some(at) = next {
-        if !seen.insert(at) {
+        if std::mem::replace(&mut seen[at], true) {
             chain.cycle = true;
             break;
         }
         chain.places.push(at);
         let link = &line.links[at];
-        next = match link.parent {
-            _ if link.kind == Kind::Boundary => None,
-            Parent::Root => None,
-            Parent::At(id) => line.place(id),
-            Parent::Missing => None,
+        let parent = match link.parent {
+            Parent::At(id) => line.place(id).filter(|parent| *parent != at),
+            Parent::Root | Parent::Missing => None,
         };
-        let dangling = match link.parent {
-            Parent::Missing => true,
-            Parent::At(id) => line.place(id).is_none_or(|parent| parent == at),
-            Parent::Root => false,
-        };
+        next = parent.filter(|_| link.kind != Kind::Boundary);
+        let dangling = link.parent != Parent::Root && parent.is_none();
         if link.kind != Kind::Boundary && dangling {
             next = at.checked_sub(1);
             if next.is_some() {
@@ -148,12 +143,12 @@ fn splice(
     parent: usize,
     kept: &[i64],
     chain: &mut Chain,
-    seen: &mut HashSet<usize>,
+    seen: &mut [bool],
 ) -> Option<usize> {
     let kept: Vec<usize> = kept.iter().filter_map(|id| line.place(*id)).collect();
     let last = kept.iter().position(|place| *place == parent)?;
     for place in kept[..=last].iter().rev() {
-        if seen.insert(*place) {
+        if !std::mem::replace(&mut seen[*place], true) {
             chain.places.push(*place);
         }
     }

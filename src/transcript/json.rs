@@ -11,7 +11,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 /// The fields of one JSON object, in order, each value as its own text.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Object<'a> {
     fields: Vec<(Cow<'a, [u8]>, &'a str)>,
 }

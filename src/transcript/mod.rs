@@ -6,6 +6,7 @@ pub(crate) mod compaction;
 pub(crate) mod context;
 pub(crate) mod derived;
 pub(crate) mod dialect;
+pub(crate) mod ids;
 pub(crate) mod json;
 pub(crate) mod line;
 pub(crate) mod listing;

@@ -10,14 +10,15 @@
 use std::collections::{HashMap, HashSet};
 
 use super::chain::{Chain, Kind, MainLine, Parent};
+use super::ids::IdMap;
 
 /// Which tool calls each message made or answered, by message id.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     /// The ids of the calls in an assistant message.
-    pub(crate) calls: HashMap<i64, Vec<String>>,
+    pub(crate) calls: IdMap<Vec<String>>,
     /// The ids of the calls that a user message answers.
-    pub(crate) results: HashMap<i64, Vec<String>>,
+    pub(crate) results: IdMap<Vec<String>>,
 }
 
 /// Whether anything could have been missed: a message beside the chain that is part of a response
@@ -26,8 +27,8 @@ pub(crate) fn may_miss(line: &MainLine, chain: &Chain) -> bool {
     if chain.places.len() == line.links.len() {
         return false;
     }
-    let on_chain: HashSet<usize> = chain.places.iter().copied().collect();
-    let beside = |place: &usize| !on_chain.contains(place);
+    let on_chain = marked(line, chain);
+    let beside = |place: &usize| !on_chain[*place];
     (0..line.links.len())
         .filter(beside)
         .any(|place| match line.links[place].kind {
@@ -39,9 +40,8 @@ pub(crate) fn may_miss(line: &MainLine, chain: &Chain) -> bool {
 
 /// Puts back what the walk missed. Returns the places, in conversation order.
 pub(crate) fn put_back(line: &MainLine, chain: &Chain, pairs: &Pairs) -> Vec<usize> {
-    let mut seen: HashSet<usize> = chain.places.iter().copied().collect();
-    let inserts = find_missed(line, chain, pairs, &mut seen);
-    let mut whole = Vec::with_capacity(seen.len());
+    let inserts = find_missed(line, chain, pairs);
+    let mut whole = Vec::with_capacity(line.links.len());
     for place in &chain.places {
         whole.push(*place);
         whole.extend(inserts.get(place).into_iter().flatten());
@@ -49,13 +49,18 @@ pub(crate) fn put_back(line: &MainLine, chain: &Chain, pairs: &Pairs) -> Vec<usi
     whole
 }
 
+/// Which places of the main line are on the chain.
+fn marked(line: &MainLine, chain: &Chain) -> Vec<bool> {
+    let mut on_chain = vec![false; line.links.len()];
+    for place in &chain.places {
+        on_chain[*place] = true;
+    }
+    on_chain
+}
+
 /// What belongs behind each place of the chain.
-fn find_missed(
-    line: &MainLine,
-    chain: &Chain,
-    pairs: &Pairs,
-    seen: &mut HashSet<usize>,
-) -> HashMap<usize, Vec<usize>> {
+fn find_missed(line: &MainLine, chain: &Chain, pairs: &Pairs) -> HashMap<usize, Vec<usize>> {
+    let mut seen = marked(line, chain);
     let index = Index::new(line, pairs);
     let mut anchors: HashMap<&str, usize> = HashMap::new();
     for place in &chain.places {
@@ -82,9 +87,9 @@ fn find_missed(
         let mut calls: Vec<usize> = group
             .iter()
             .copied()
-            .filter(|place| !seen.contains(place))
+            .filter(|place| !seen[*place])
             .collect();
-        let mut results = missed_results(&index, group, seen, &on_chain);
+        let mut results = missed_results(&index, group, &seen, &on_chain);
         if calls.is_empty() && results.is_empty() {
             continue;
         }
@@ -92,7 +97,9 @@ fn find_missed(
         calls.sort_by_key(|place| line.links[*place].timestamp_ms);
         results.sort_by_key(|place| line.links[*place].timestamp_ms);
         calls.append(&mut results);
-        seen.extend(calls.iter().copied());
+        for place in &calls {
+            seen[*place] = true;
+        }
         inserts.insert(anchors[response], calls);
     }
     inserts
@@ -103,7 +110,7 @@ fn find_missed(
 fn missed_results(
     index: &Index<'_>,
     group: &[usize],
-    seen: &HashSet<usize>,
+    seen: &[bool],
     on_chain: &HashSet<&str>,
 ) -> Vec<usize> {
     let members: HashSet<usize> = group.iter().copied().collect();
@@ -111,7 +118,7 @@ fn missed_results(
     let (mut results, mut strays) = (Vec::new(), Vec::new());
     for member in group {
         for result in index.results_of.get(member).into_iter().flatten() {
-            if seen.contains(result) || !collected.insert(*result) {
+            if seen[*result] || !collected.insert(*result) {
                 continue;
             }
             let own = index

@@ -78,7 +78,11 @@ impl Reading {
     }
 
     fn of(segment: Segment<'_>) -> Self {
-        let mut reading = segment.entry.as_deref().map(facts).unwrap_or_else(|| Self {
+        let read = |entry| match &segment.object {
+            Some(object) => facts(entry, object),
+            None => Object::parse(entry).map_or_else(Self::default, |object| facts(entry, &object)),
+        };
+        let mut reading = segment.entry.as_deref().map(read).unwrap_or_else(|| Self {
             kind: match segment.fault {
                 Some(Fault::Torn) => "partial",
                 Some(_) => "malformed",
@@ -125,11 +129,8 @@ impl Reading {
     }
 }
 
-/// Reads the facts of a record.
-fn facts(text: &str) -> Reading {
-    let Some(entry) = Object::parse(text) else {
-        return Reading::default();
-    };
+/// Reads the facts of a record: its text and its fields.
+fn facts(text: &str, entry: &Object<'_>) -> Reading {
     let named = |name: &str| {
         entry
             .string(name)
@@ -142,9 +143,9 @@ fn facts(text: &str) -> Reading {
     let is_meta = entry.is_true("isMeta") || named("teamName").is_some();
     let is_summary = entry.is_true("isCompactSummary");
     let (calls, results) = blocks(text, &said);
-    let opens = (kind == "user" && !is_meta && !is_summary).then(|| opens(&said, notified(&entry)));
+    let opens = (kind == "user" && !is_meta && !is_summary).then(|| opens(&said, notified(entry)));
     Reading {
-        subtype: subtype(&kind, &entry, is_summary),
+        subtype: subtype(&kind, entry, is_summary),
         uuid: named("uuid"),
         parent_uuid: named("parentUuid"),
         session_id: named("sessionId"),
@@ -152,7 +153,7 @@ fn facts(text: &str) -> Reading {
         is_meta,
         agent: named("agentId"),
         timestamp_ms: entry.string("timestamp").and_then(|time| epoch_ms(&time)),
-        facts: Facts::read(&kind, &entry, &said),
+        facts: Facts::read(&kind, entry, &said),
         role: said.role.map(String::from),
         response: said.response.map(String::from),
         model: said.model.map(String::from),
@@ -160,8 +161,8 @@ fn facts(text: &str) -> Reading {
         calls,
         results,
         opens,
-        copied_from: copied_from(&entry),
-        moves_head_to: moved_head(&kind, &entry),
+        copied_from: copied_from(entry),
+        moves_head_to: moved_head(&kind, entry),
         kind,
         ..Reading::default()
     }

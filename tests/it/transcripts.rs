@@ -1,6 +1,6 @@
 //! Real transcripts: in, kept whole, and out again.
 
-use crate::kit::{TestStore, all_sessions, fixture_path, import, tree};
+use crate::kit::{TestStore, all_sessions, exported, fixture_path, import, tree};
 use turnkeep::claude_code::export_config_folder;
 
 pub const RUNS: [&str; 13] = [
@@ -52,4 +52,19 @@ fn every_real_run_comes_out_as_it_went_in() {
         let verified = test.store.verify().unwrap();
         assert_eq!(verified.findings, [], "{run}");
     }
+}
+
+#[test]
+fn a_file_that_lost_its_last_line_feed_and_got_it_back_is_taken_once() {
+    let test = TestStore::new();
+    let path = test.path("11111111-1111-4111-8111-111111111111.jsonl");
+    let line = r#"{"type":"user","uuid":"u","message":{"role":"user","content":"x"}}"#;
+    for content in [format!("{line}\n"), line.to_owned(), format!("{line}\n")] {
+        std::fs::write(&path, content).unwrap();
+        import(&test.store, &path);
+    }
+    assert_eq!(
+        exported(&test.only_session(), ""),
+        format!("{line}\n").as_bytes()
+    );
 }

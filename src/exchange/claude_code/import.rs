@@ -2,14 +2,14 @@
 //! it is.
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::beside;
-use super::layout::{FoundSession, FoundTranscript, find};
-use super::lines::{Handed, Numbered, Prefix};
-use super::one_file::with_reader;
-
+use super::layout::{FoundSession, find};
+use super::one_file::Stage;
 use super::report::{ImportReport, Progress};
+use super::work::{Next, Work};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::model::SessionKey;
@@ -17,8 +17,10 @@ use crate::store::Store;
 use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
 
-/// How many lines are looked at to tell whose a file is.
-const PEEKED: usize = 200;
+/// When a transaction holds enough. Longer ones would keep other writers waiting, and take more
+/// back when the process dies.
+const GROUP_BYTES: u64 = 4 << 20;
+const GROUP_TIME: Duration = Duration::from_millis(200);
 
 /// How an import is to be done.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +57,12 @@ pub fn import(
     watch: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
 ) -> Result<ImportReport> {
     let mut report = ImportReport::default();
-    let found = find(path, &mut report)?;
+    let mut found = find(path, &mut report)?;
+    if let Some(key) = &options.project_key {
+        for session in &mut found {
+            session.project_key.clone_from(key);
+        }
+    }
     let total = |of: fn(&FoundSession) -> u64| found.iter().map(of).sum::<u64>();
     let mut import = Import {
         store,
@@ -69,21 +76,14 @@ pub fn import(
             0,
             total(|session| session.transcripts.iter().map(|file| file.bytes).sum()),
         ),
+        done: 0,
         touched: Vec::new(),
         copies: Vec::new(),
     };
-    let mut stopped = false;
-    for mut session in found {
-        if let Some(key) = &options.project_key {
-            session.project_key.clone_from(key);
-        }
-        if import.session(&session)?.is_break() {
-            import
-                .report
-                .problem(path, None, "the import was stopped; what was done is kept");
-            stopped = true;
-            break;
-        }
+    let stopped = std::thread::scope(|scope| import.all(&mut Work::new(scope, &found)))?.is_break();
+    if stopped {
+        let what = "the import was stopped; what was done is kept";
+        import.report.problem(path, None, what);
     }
     import.infer_origins()?;
     import.count_sessions()?;
@@ -94,120 +94,79 @@ pub fn import(
 
 /// An import on its way.
 pub(super) struct Import<'a> {
-    pub(super) store: &'a Store,
+    store: &'a Store,
     pub(super) report: ImportReport,
     watch: &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
-    pub(super) files: (u64, u64),
-    pub(super) bytes: (u64, u64),
+    files: (u64, u64),
+    bytes: (u64, u64),
+    /// The bytes of the files that are done.
+    done: u64,
     touched: Vec<SessionKey>,
     /// Sessions that a client copied from others: the key, and the origin's id.
     pub(super) copies: Vec<(SessionKey, String)>,
 }
 
 impl Import<'_> {
-    fn session(&mut self, found: &FoundSession) -> Result<ControlFlow<()>> {
-        let mut key = None;
-        for file in &found.transcripts {
-            let session_id = found
-                .session_id
-                .clone()
-                .map_or_else(|| self.peek_session(file), |id| Ok(Some(id)))?;
-            let Some(session_id) = session_id else {
-                self.report.problem(
-                    &file.path,
-                    None,
-                    "no entry names a session; nothing was stored of it",
-                );
-                continue;
-            };
-            let of_file = SessionKey::new(found.project_key.clone(), session_id)?;
-            if self.transcript(file, &of_file)?.is_break() {
-                return Ok(ControlFlow::Break(()));
+    /// Takes everything in, in transactions of bounded size that hold many small files each.
+    fn all(&mut self, work: &mut Work<'_, '_>) -> Result<ControlFlow<()>> {
+        let mut at = PathBuf::new();
+        loop {
+            if let Some(path) = work.at() {
+                path.clone_into(&mut at);
             }
-            key = Some(of_file);
-        }
-        let named = found
-            .session_id
-            .clone()
-            .map(|id| SessionKey::new(found.project_key.clone(), id));
-        if let Some(key) = named.transpose()?.or(key) {
-            return self.files(found, &key);
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// The session that the entries of a file name, where its name tells none.
-    fn peek_session(&mut self, file: &FoundTranscript) -> Result<Option<String>> {
-        let named = self.peek(file)?;
-        let stem = file
-            .path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        Ok(named
-            .into_iter()
-            .next()
-            .or(stem.filter(|_| file.subpath.is_empty())))
-    }
-
-    /// The sessions that the first lines of a file name, each once.
-    pub(super) fn peek(&mut self, file: &FoundTranscript) -> Result<Vec<String>> {
-        let mut named = Vec::new();
-        let from_start = Prefix::default();
-        with_reader(&file.path, from_start, |handed| {
-            let mut lines = 0;
-            while let Ok(Handed::Batch(batch, _)) = handed.recv() {
-                for Numbered { reading, .. } in &batch {
-                    lines += 1;
-                    if let Some(session) = reading
-                        .session_id
-                        .clone()
-                        .filter(|session| !named.contains(session))
-                    {
-                        named.push(session);
-                    }
-                }
-                if lines >= PEEKED {
-                    break;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(named)
-    }
-
-    /// Keeps the files beside a session's transcripts.
-    fn files(&mut self, found: &FoundSession, key: &SessionKey) -> Result<ControlFlow<()>> {
-        for (name, path) in &found.files {
-            match beside::read_content(name, path) {
-                Err(what) => self.report.problem(path, None, what),
-                Ok(content) => {
-                    self.store.db().write(|tx| {
-                        let session = find_or_make(tx, key)?;
-                        beside::keep(tx, session.id, &content)
-                    })?;
-                    self.report.file_backups += u64::from(name.starts_with("file-history/"));
-                    self.touch(key.clone());
-                }
-            }
-            self.files.0 += 1;
             let progress = Progress {
-                file: path,
+                file: &at,
                 files: self.files,
                 bytes: self.bytes,
             };
             if (self.watch)(progress).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
+            if work.is_done() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.store.db().write(|tx| self.some(tx, work))?;
+            // Not inside the transaction: others may write meanwhile.
+            work.wait();
         }
-        Ok(ControlFlow::Continue(()))
     }
 
-    pub(super) fn tell(&mut self, file: &FoundTranscript) -> ControlFlow<()> {
-        (self.watch)(Progress {
-            file: &file.path,
-            files: self.files,
-            bytes: self.bytes,
-        })
+    /// Takes in as much as one transaction is to hold.
+    fn some(&mut self, tx: &Tx<'_>, work: &mut Work<'_, '_>) -> Result<()> {
+        let begun = Instant::now();
+        let enough = self.bytes.0 + GROUP_BYTES;
+        while self.bytes.0 < enough && begun.elapsed() < GROUP_TIME {
+            match work.next(tx, &mut self.report)? {
+                None => break,
+                Some(Next::File(key, name, path)) => self.file(tx, &key, name, path)?,
+                Some(Next::Part(file, run)) => match self.part(tx, run)? {
+                    Stage::Waiting => break,
+                    Stage::Going(bytes) => self.bytes.0 = self.done + bytes,
+                    Stage::Done => {
+                        self.done += file.bytes;
+                        self.bytes.0 = self.done;
+                        self.files.0 += 1;
+                        work.close();
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a file beside a session's transcripts.
+    fn file(&mut self, tx: &Tx<'_>, key: &SessionKey, name: &str, path: &Path) -> Result<()> {
+        match beside::read_content(name, path) {
+            Err(what) => self.report.problem(path, None, what),
+            Ok(content) => {
+                let session = find_or_make(tx, key)?;
+                beside::keep(tx, session.id, &content)?;
+                self.report.file_backups += u64::from(name.starts_with("file-history/"));
+                self.touch(key.clone());
+            }
+        }
+        self.files.0 += 1;
+        Ok(())
     }
 
     pub(super) fn touch(&mut self, key: SessionKey) {

@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::SyncSender;
 
+use crate::tables::import_sources::SourceRow;
 use crate::transcript::line::Ending;
 use crate::transcript::reading::Reading;
 
@@ -23,6 +25,13 @@ pub(super) struct Numbered {
 
 /// What the reader hands over.
 pub(super) enum Handed {
+    /// The beginning of the file.
+    Begun {
+        /// Whether it is as it was read before: only what is behind that follows.
+        is_known: bool,
+        /// Whether its first lines name the session that it was taken for, or none.
+        is_own: bool,
+    },
     /// Some lines, and how many bytes were read in all.
     Batch(Vec<Numbered>, u64),
     /// A line that is too long to keep.
@@ -47,32 +56,81 @@ impl Prefix {
     }
 }
 
-/// Reads the first `bytes` of a file; `None` if it has fewer or does not end a line there.
-pub(super) fn read_prefix(path: &Path, lines: u64, bytes: u64) -> io::Result<Option<Prefix>> {
+/// Reads what was read of a file before; `None` if it is not there any more as it was.
+fn read_prefix(path: &Path, known: &SourceRow) -> io::Result<Option<Prefix>> {
     let mut file = File::open(path)?;
-    if file.metadata()?.len() < bytes {
+    if file.metadata()?.len() < known.bytes {
         return Ok(None);
     }
     let mut hasher = blake3::Hasher::new();
-    let read = io::copy(&mut file.by_ref().take(bytes), &mut hasher)?;
-    Ok((read == bytes).then_some(Prefix {
-        lines,
+    let bytes = io::copy(&mut file.by_ref().take(known.bytes), &mut hasher)?;
+    let prefix = Prefix {
+        lines: known.lines,
         bytes,
         hasher,
-    }))
+    };
+    let is_same = bytes == known.bytes && prefix.hash() == known.prefix_hash;
+    Ok(is_same.then_some(prefix))
 }
 
-/// Reads the lines of a file behind `from`, and hands them over until the receiver is gone.
-pub(super) fn read(path: &Path, from: Prefix, to: &SyncSender<Handed>) {
-    let mut reader = Lines {
-        prefix: from,
-        batch: Vec::new(),
-        batch_bytes: 0,
-        to,
-    };
-    let end = match reader.read(path) {
-        Ok(()) => Handed::End(Box::new(reader.prefix)),
+/// Tells of the sessions that the first `lines` lines of a file name, until `each` has seen enough.
+///
+/// # Errors
+/// Those of reading.
+pub(super) fn peek(
+    path: &Path,
+    lines: usize,
+    mut each: impl FnMut(String) -> ControlFlow<()>,
+) -> io::Result<()> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut line = Vec::new();
+    for _ in 0..lines {
+        line.clear();
+        let limit = MAX_LINE as u64 + 1;
+        let read = file.by_ref().take(limit).read_until(b'\n', &mut line)?;
+        let ended = line.pop_if(|last| *last == b'\n').is_some();
+        if read == 0 || (!ended && read > MAX_LINE) {
+            break;
+        }
+        for reading in Reading::of_line(&line, Ending::Lf) {
+            if reading
+                .session_id
+                .is_some_and(|session| each(session).is_break())
+            {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the lines of a file behind what is `known` of it, and hands them over until the receiver is
+/// gone. `is_own` tells from the file whether it is its session's own.
+pub(super) fn read(
+    path: &Path,
+    known: Option<&SourceRow>,
+    is_own: impl FnOnce() -> bool,
+    to: &SyncSender<Handed>,
+) {
+    let end = match known.map_or(Ok(None), |known| read_prefix(path, known)) {
         Err(error) => Handed::Failed(error),
+        Ok(prefix) => {
+            let begun = Handed::Begun {
+                is_known: prefix.is_some(),
+                is_own: is_own(),
+            };
+            let mut reader = Lines {
+                prefix: prefix.unwrap_or_default(),
+                batch: Vec::new(),
+                batch_bytes: 0,
+                to,
+            };
+            match to.send(begun).map(|()| reader.read(path)) {
+                Ok(Ok(())) => Handed::End(Box::new(reader.prefix)),
+                Ok(Err(error)) => Handed::Failed(error),
+                Err(_) => return,
+            }
+        }
     };
     // The receiver is gone only if the import was stopped.
     drop(to.send(end));

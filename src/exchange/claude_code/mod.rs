@@ -13,6 +13,7 @@ mod lines;
 mod matching;
 mod one_file;
 mod report;
+mod work;
 
 pub use export::{ExportReport, export_config_folder};
 pub use import::{ImportOptions, import};

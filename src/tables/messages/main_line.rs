@@ -2,11 +2,13 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
-/// A message of the main line, without its entry.
+/// A message of the main line.
 #[derive(Clone, Debug)]
 pub(crate) struct Light {
     pub(crate) id: i64,
     pub(crate) line: i64,
+    /// Its text, if it was read along.
+    pub(crate) text: Option<EntryText>,
     pub(crate) parent: Option<i64>,
     pub(crate) names_parent: bool,
     pub(crate) kind: LightKind,
@@ -24,15 +26,18 @@ pub(crate) enum LightKind {
     Other,
 }
 
-/// The main line of a transcript from behind `after` to `until` (by line), in order, without the
-/// entries.
+/// The main line of a transcript from behind `after` to `until` (by line), in order; of the
+/// entries the first `max_bytes` are read along.
 pub(crate) fn main_line(
     db: &Connection,
     (session, subpath): (i64, &str),
     (after, until): (i64, i64),
+    max_bytes: usize,
 ) -> Result<Vec<Light>> {
+    let mut bytes = 0;
     db.prepare_cached(
-        "SELECT id, line, parent, parent_uuid IS NOT NULL, kind, subtype, is_meta, api_message_id, timestamp_ms
+        "SELECT id, line, parent, parent_uuid IS NOT NULL, kind, subtype, is_meta, api_message_id, timestamp_ms,
+             uuid, is_sidechain, entry
          FROM messages WHERE session = ?1 AND subpath = ?2 AND line > ?3 AND line <= ?4 ORDER BY line",
     )?
     .query_map(params![session, subpath, after, until], |row| {
@@ -42,9 +47,22 @@ pub(crate) fn main_line(
             "system" if row.get_ref(5)?.as_str_or_null()? == Some("compact_boundary") => LightKind::Boundary,
             _ => LightKind::Other,
         };
+        let text = if bytes < max_bytes {
+            let text = EntryText {
+                uuid: row.get(9)?,
+                kind: row.get(4)?,
+                is_sidechain: row.get(10)?,
+                entry: row.get(11)?,
+            };
+            bytes += text.entry.len();
+            Some(text)
+        } else {
+            None
+        };
         Ok(Light {
             id: row.get(0)?,
             line: row.get(1)?,
+            text,
             parent: row.get(2)?,
             names_parent: row.get(3)?,
             kind,

@@ -4,9 +4,9 @@ mod lines;
 mod main_line;
 
 pub(crate) use lines::{Stored, last, last_of_kind, page};
-pub(crate) use main_line::{EntryText, Light, LightKind, entries_between, main_line, step};
+pub(crate) use main_line::{Light, LightKind, entries_between, main_line, step};
 
-use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::db::Tx;
 use crate::transcript::line::Ending;
@@ -47,34 +47,36 @@ pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Res
                  :entry, :raw)
              ON CONFLICT (session, subpath, uuid) WHERE uuid IS NOT NULL DO NOTHING",
         )?
-        .execute(named_params! {
-            ":session": place.session,
-            ":subpath": place.subpath,
-            ":seq": place.seq,
-            ":line": place.line,
-            ":uuid": reading.uuid.as_ref().filter(|_| place.indexed),
-            ":parent": place.parent,
-            ":parent_uuid": reading.parent_uuid,
-            ":kind": reading.kind,
-            ":subtype": reading.subtype,
-            ":role": reading.role,
-            ":is_sidechain": reading.is_sidechain,
-            ":is_meta": reading.is_meta,
-            ":agent": reading.agent,
-            ":turn": place.turn,
-            ":api_message_id": reading.response,
-            ":model": reading.model,
-            ":input_tokens": reading.usage.input,
-            ":output_tokens": reading.usage.output,
-            ":cache_read_tokens": reading.usage.cache_read,
-            ":cache_write_tokens": reading.usage.cache_write,
-            ":timestamp_ms": reading.timestamp_ms,
-            ":stored_ms": tx.now_ms(),
-            ":import_source": place.import_source,
-            ":line_end": line_end(reading.ending),
-            ":entry": reading.entry,
-            ":raw": reading.raw,
-        })?;
+        // Bound by place, in the order of the names above: looking 26 names up for each row took a
+        // fifth of the time of an insert.
+        .execute(params![
+            place.session,
+            place.subpath,
+            place.seq,
+            place.line,
+            reading.uuid.as_ref().filter(|_| place.indexed),
+            place.parent,
+            reading.parent_uuid,
+            reading.kind,
+            reading.subtype,
+            reading.role,
+            reading.is_sidechain,
+            reading.is_meta,
+            reading.agent,
+            place.turn,
+            reading.response,
+            reading.model,
+            reading.usage.input,
+            reading.usage.output,
+            reading.usage.cache_read,
+            reading.usage.cache_write,
+            reading.timestamp_ms,
+            tx.now_ms(),
+            place.import_source,
+            line_end(reading.ending),
+            reading.entry,
+            reading.raw,
+        ])?;
     Ok((stored == 1).then(|| tx.last_insert_rowid()))
 }
 
