@@ -46,6 +46,8 @@ pub(crate) struct Link {
 pub(crate) struct MainLine {
     pub(crate) links: Vec<Link>,
     place: HashMap<i64, usize>,
+    /// The places of the boundaries, in order.
+    boundaries: Vec<usize>,
 }
 
 impl MainLine {
@@ -55,7 +57,14 @@ impl MainLine {
             .enumerate()
             .map(|(place, link)| (link.id, place))
             .collect();
-        Self { links, place }
+        let boundaries = (0..links.len())
+            .filter(|place| links[*place].kind == Kind::Boundary)
+            .collect();
+        Self {
+            links,
+            place,
+            boundaries,
+        }
     }
 
     pub(crate) fn place(&self, id: i64) -> Option<usize> {
@@ -64,9 +73,8 @@ impl MainLine {
 
     /// The newest boundary stored before the message at `place`.
     fn boundary_before(&self, place: usize) -> Option<usize> {
-        self.links[..place]
-            .iter()
-            .rposition(|link| link.kind == Kind::Boundary)
+        let before = self.boundaries.partition_point(|at| *at < place);
+        before.checked_sub(1).map(|last| self.boundaries[last])
     }
 }
 
