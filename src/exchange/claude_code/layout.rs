@@ -114,8 +114,9 @@ fn one_file(path: &Path, report: &mut ImportReport) -> Result<Vec<FoundSession>>
     session
         .transcripts
         .extend(transcript(path, String::new(), report));
-    if is_uuid(&stem) {
-        add_session_folder(&folder.join(&stem), &mut session, report);
+    let own = folder.join(&stem);
+    if is_uuid(&stem) && own.is_dir() {
+        add_session_folder(&own, &mut session, report);
     }
     let mut sessions = vec![session];
     if let Some(config) = folder
