@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use scheduled_thread_pool::ScheduledThreadPool;
@@ -186,6 +187,7 @@ impl Database {
             // Once more, as the work may have been long.
             inner.check_file()?;
             commit(open, patience)?;
+            inner.cut_log(conn);
             Ok(outcome)
         })
     }
@@ -261,6 +263,18 @@ impl Inner {
             self.schema_seen.store(counter, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Cuts back a log that a long reader made grow, once that reader is gone: by itself SQLite does so only at the
+    /// write after the next one, and a store that is seldom written would keep the size. Nobody is waited for.
+    fn cut_log(&self, conn: &Connection) {
+        if self.journal != Journal::Wal || self.place.size("-wal") <= pragmas::LOG_LIMIT {
+            return;
+        }
+        // What was written is safe already. If somebody is in the way, the next write tries again.
+        let _ = conn.busy_timeout(Duration::ZERO);
+        let _ = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = conn.busy_timeout(self.options.busy_timeout);
     }
 
     fn writing(&self) -> MutexGuard<'_, Option<ThreadId>> {

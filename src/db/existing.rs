@@ -97,9 +97,9 @@ fn open_writing(
     // Alone with the file, SQLite keeps a log's index in its own memory: a log left on a network file system can be
     // folded in without sharing memory there.
     let alone = wanted == Journal::Rollback && network.is_some();
-    let outcome = match try_writing(&place, wanted, alone, options, patience) {
+    let outcome = match try_writing(&place, wanted, alone, options, schema, patience) {
         Err(Fault::Sqlite(error)) if journal::worth_a_rollback(wanted, options.journal, &error) => {
-            try_writing(&place, Journal::Rollback, true, options, patience)
+            try_writing(&place, Journal::Rollback, true, options, schema, patience)
                 .map_err(|_| Fault::Sqlite(error))
         }
         outcome => outcome,
@@ -136,6 +136,7 @@ fn try_writing(
     wanted: Journal,
     alone: bool,
     options: &OpenOptions,
+    schema: &Schema,
     patience: &mut Patience,
 ) -> Result<(Connection, Ticket, Journal), Fault> {
     let (conn, ticket) = connect(place, Access::Write, alone, options)?;
@@ -144,6 +145,8 @@ fn try_writing(
             path: place.given.clone(),
         }));
     }
+    // A file that is refused keeps its journal too.
+    schema.check(&place.given, &conn, patience)?;
     let journal = journal::settle(&conn, wanted, patience)?;
     if alone {
         // The lock goes with the next use.

@@ -112,7 +112,12 @@ impl Place {
 
     /// Whether a file beside the store has bytes in it.
     pub fn has_content(&self, suffix: &str) -> bool {
-        fs::metadata(self.beside(suffix)).is_ok_and(|side| side.len() > 0)
+        self.size(suffix) > 0
+    }
+
+    /// How many bytes a file beside the store has; none if it is not there.
+    pub fn size(&self, suffix: &str) -> u64 {
+        fs::metadata(self.beside(suffix)).map_or(0, |side| side.len())
     }
 }
 

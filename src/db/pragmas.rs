@@ -17,11 +17,14 @@ pub(super) struct Settings {
 /// Statements kept compiled on each connection; the tables above use some dozens.
 const STATEMENTS: usize = 128;
 
+/// Size to which a log that a long reader made grow is cut back.
+pub(super) const LOG_LIMIT: u64 = 64 << 20;
+
 /// Settings of every connection.
 const ALWAYS: [&str; 8] = [
     // SQLite leaves references unchecked unless told otherwise, connection by connection.
     "PRAGMA foreign_keys = ON",
-    // A log that a long reader made grow is cut back to this size at its next reset.
+    // LOG_LIMIT, for a log that grew past it while nothing of ours was there to cut it.
     "PRAGMA journal_size_limit = 67108864",
     // 1,000 pages of 8 KiB: the log is folded into the file every 8 MiB, a pause of some milliseconds.
     "PRAGMA wal_autocheckpoint = 1000",
@@ -94,7 +97,7 @@ mod tests {
         let expected = [
             ("busy_timeout", 1234),
             ("foreign_keys", 1),
-            ("journal_size_limit", 64 << 20),
+            ("journal_size_limit", LOG_LIMIT as i64),
             ("wal_autocheckpoint", 1000),
             ("temp_store", 2),
             ("trusted_schema", 0),

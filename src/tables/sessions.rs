@@ -117,19 +117,22 @@ impl SessionRow {
     }
 }
 
-/// The live session with this key. The row found through the index is checked against the key
-/// asked for, so that a damaged index is an error and never another session.
+/// The live session with this key. The row that the index leads to is read by its id and checked
+/// against the key asked for, so that a damaged index is an error and never another session. (In
+/// one statement SQLite would take the key from the index, and the check would see nothing.)
 pub(crate) fn find(db: &Connection, key: &SessionKey) -> Result<Option<SessionRow>> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM sessions WHERE project_key = ?1 AND session_id = ?2 AND deleted_ms IS NULL"
-    );
-    let row = db
-        .prepare_cached(&sql)?
-        .query_row(params![key.project_key, key.session_id], from_row)
+    let id = db
+        .prepare_cached(
+            "SELECT id FROM sessions WHERE project_key = ?1 AND session_id = ?2 AND deleted_ms IS NULL",
+        )?
+        .query_row(params![key.project_key, key.session_id], |row| row.get(0))
         .optional()?;
-    match row {
-        Some(row) if row.key != *key => Err(wrong_row()),
-        row => Ok(row),
+    let Some(id) = id else {
+        return Ok(None);
+    };
+    match find_row(db, id)? {
+        Some(row) if row.key == *key => Ok(Some(row)),
+        _ => Err(wrong_row()),
     }
 }
 
