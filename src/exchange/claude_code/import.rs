@@ -117,6 +117,8 @@ struct Run<'a> {
     /// How many entries its whole lines hold.
     entries: u64,
     stored: u64,
+    /// Whether the last line that was read has ended.
+    ended: bool,
 }
 
 impl Import<'_> {
@@ -231,6 +233,7 @@ impl Import<'_> {
             foreign: HashMap::new(),
             entries,
             stored: 0,
+            ended: true,
         };
         let done_before = self.bytes.0;
         let flow = self.run(run, prefix)?;
@@ -366,6 +369,7 @@ impl Import<'_> {
         let report = &mut self.report;
         let is_new = outcome == Outcome::New;
         run.stored += u64::from(is_new);
+        run.ended = reading.ending != Ending::Eof;
         if let Some(fault) = reading
             .fault
             .filter(|fault| is_new || *fault == Fault::Torn)
@@ -408,7 +412,8 @@ impl Import<'_> {
             let exact = matching.is_exact(&feed, tx)?;
             let last = messages::last(tx, id, subpath)?;
             let ended = last.is_none_or(|last| last.ending != Ending::Eof);
-            let in_sync_seq = (exact && ended).then_some(feed.transcript.next_seq);
+            // A line that has not ended is read again next time, so it must not count as read.
+            let in_sync_seq = (exact && ended && run.ended).then_some(feed.transcript.next_seq);
             let read = SourceRow {
                 lines: prefix.lines,
                 entries: run.entries,
