@@ -180,9 +180,11 @@ fn version(conn: &Connection) -> rusqlite::Result<Option<i64>> {
     if !conn.table_exists(None, HISTORY)? {
         return Ok(None);
     }
-    conn.query_row(&format!("SELECT max(version) FROM {HISTORY}"), [], |row| {
-        row.get(0)
-    })
+    conn.query_row(
+        &format!("SELECT max(version) FROM {HISTORY} NOT INDEXED"),
+        [],
+        |row| row.get(0),
+    )
 }
 
 /// Makes sure that refinery, which trusts its own table, can read it.

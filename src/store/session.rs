@@ -173,6 +173,14 @@ impl Session {
         self.row
     }
 
+    /// Whether anything was ever stored in its main transcript.
+    pub(crate) fn has_main_transcript(&self) -> Result<bool> {
+        self.store.db().read(|db| {
+            let row = self.check(db)?;
+            Ok(transcripts::find(db, row.id, "")?.is_some())
+        })
+    }
+
     /// The files kept with it, and the large outputs that a fork's inherited messages name.
     pub(crate) fn files(&self, db: &rusqlite::Connection) -> Result<Vec<FileRow>> {
         let history = History::of(db, &self.row(db)?, "")?;

@@ -49,12 +49,13 @@ pub fn export_config_folder(folder: &Path, sessions: &[Session]) -> Result<Expor
         }
         let project = folder.join("projects").join(&key.project_key);
         let own = project.join(&key.session_id);
-        write(
-            &project.join(format!("{}.jsonl", key.session_id)),
-            0o600,
-            &mut report,
-            |out| export_jsonl(session, "", out).map(drop),
-        )?;
+        // A session known by its sub-agents alone has no file of its own.
+        if session.has_main_transcript()? {
+            let path = project.join(format!("{}.jsonl", key.session_id));
+            write(&path, 0o600, &mut report, |out| {
+                export_jsonl(session, "", out).map(drop)
+            })?;
+        }
         for subpath in session.subpaths()? {
             if !is_relative_path(&subpath) {
                 let why = format!(

@@ -85,7 +85,9 @@ fn session_for(store: &Store, (fixture, id): (&str, &str), cwd: &str) -> Session
     ));
     let key = SessionKey::new(project_key_for(cwd), id).unwrap();
     let options = ImportOptions::new().into_project(&key.project_key);
-    claude_code::import(store, &source, &options, &mut |_| ControlFlow::Continue(())).unwrap();
+    let report = claude_code::import(store, &source, &options, &mut |_| ControlFlow::Continue(()));
+    let report = report.unwrap();
+    assert!(!report.partial, "{report:?}");
     store.sessions().get(&key).unwrap()
 }
 

@@ -128,7 +128,7 @@ fn file() -> impl Strategy<Value = File> {
 }
 
 proptest! {
-    #![proptest_config(cases(100))]
+    #![proptest_config(cases(80))]
 
     #[test]
     fn an_export_is_what_was_imported(File(bytes) in file()) {

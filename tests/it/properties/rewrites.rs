@@ -19,8 +19,8 @@ enum Act {
     Note(u8),
     /// The client takes the notes out of its last lines and writes them again at the end.
     Rewrite(usize),
-    /// The file is imported while its last line is half written.
-    ImportTorn(Index),
+    /// The file is imported while its last line is half written, or all but its line feed.
+    ImportTorn(Option<Index>),
     /// The file is imported.
     Import,
     /// An app appends to the session in the store.
@@ -32,7 +32,7 @@ fn act() -> impl Strategy<Value = Act> {
         4 => Just(Act::Say),
         3 => (0..2_u8).prop_map(Act::Note),
         2 => (1..8_usize).prop_map(Act::Rewrite),
-        1 => any::<Index>().prop_map(Act::ImportTorn),
+        1 => any::<Option<Index>>().prop_map(Act::ImportTorn),
         3 => Just(Act::Import),
         1 => Just(Act::App),
     ]
@@ -119,7 +119,7 @@ proptest! {
                 Act::ImportTorn(at) => {
                     let whole = client.bytes();
                     let last = client.lines.last().map_or(0, String::len);
-                    let torn = whole.len() - 1 - at.index(last);
+                    let torn = whole.len() - 1 - at.map_or(0, |at| at.index(last));
                     case.import(&whole[..torn]);
                     let last = client.lines.pop().unwrap();
                     see(&client);

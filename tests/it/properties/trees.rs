@@ -13,7 +13,7 @@ use super::{Case, cases};
 use crate::context_rules::assert_valid;
 use crate::sdk::ask;
 
-const TREES: usize = 400;
+const TREES: usize = 300;
 
 #[test]
 fn the_conversation_of_a_whole_tree_is_the_sdks() {
