@@ -190,6 +190,7 @@ impl<'t, 'c> Feed<'t, 'c> {
             line: on_line.then_some(self.transcript.next_line),
             parent: parent.map(|(id, _)| id),
             turn,
+            opens_turn: opens,
             import_source: match self.origin {
                 Origin::Append => None,
                 Origin::Import(source) => Some(source),
@@ -224,7 +225,6 @@ impl<'t, 'c> Feed<'t, 'c> {
 
     /// Begins a turn, and notes the listing as it was before it.
     fn open_turn(&mut self, id: i64) -> Result<Option<i64>> {
-        messages::open_turn(self.tx, id)?;
         self.transcript.turn = Some(id);
         mark(self.tx, &self.session, self.transcript.next_seq)?;
         Ok(Some(id))

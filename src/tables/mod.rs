@@ -15,3 +15,12 @@ pub(crate) mod sessions;
 pub(crate) mod tool_calls;
 pub(crate) mod tool_results;
 pub(crate) mod transcripts;
+
+/// What an index says and the row it leads to do not agree. SQLite takes indexed columns from the
+/// index itself, so readers that go by an index join the row by its id and compare.
+pub(crate) fn damaged_index() -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
+        Some("an index leads to another row than the one asked for".to_owned()),
+    )
+}

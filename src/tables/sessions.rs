@@ -132,7 +132,7 @@ pub(crate) fn find(db: &Connection, key: &SessionKey) -> Result<Option<SessionRo
     };
     match find_row(db, id)? {
         Some(row) if row.key == *key => Ok(Some(row)),
-        _ => Err(wrong_row()),
+        _ => Err(super::damaged_index()),
     }
 }
 
@@ -190,13 +190,6 @@ pub(crate) fn last_conversed(
     db.prepare_cached(&sql)?
         .query_row(params![project_key, cwd], from_row)
         .optional()
-}
-
-fn wrong_row() -> rusqlite::Error {
-    rusqlite::Error::SqliteFailure(
-        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
-        Some("an index leads to another session; rebuild it with `turnkeep salvage`".to_owned()),
-    )
 }
 
 /// Makes a session and returns its row.

@@ -136,6 +136,35 @@ fn an_index_that_leads_elsewhere_gives_no_other_session_b111() {
 }
 
 #[test]
+fn a_line_found_through_a_damaged_index_is_never_another_sessions_b111() {
+    let made = Made::new();
+    for index in ["messages_seq", "messages_line"] {
+        let whole = fs::read(&made.path).unwrap();
+        let mut bytes = whole.clone();
+        let query = format!("SELECT name, rootpage FROM sqlite_schema WHERE name = '{index}'");
+        let (_, page) = roots(&made.path, &query).remove(0);
+        // The newest record lies first. Its last bytes are the row it leads to: now one of the
+        // session before.
+        let record = used_bytes(&bytes, page).start;
+        let last = record + usize::from(bytes[record]);
+        bytes[last] -= 9;
+        fs::write(&made.path, &bytes).unwrap();
+        let store = Store::open(&made.path).unwrap();
+        let session = store
+            .sessions()
+            .resolve("session 49", &Default::default())
+            .unwrap();
+        let error = match index {
+            "messages_seq" => session.transcript("").unwrap_err(),
+            _ => session.conversation("").unwrap_err(),
+        };
+        assert_eq!(error.kind(), ErrorKind::Damaged, "{index}: {error:?}");
+        drop((store, session));
+        fs::write(&made.path, &whole).unwrap();
+    }
+}
+
+#[test]
 fn a_log_deleted_after_a_crash_leaves_an_older_whole_b111() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");

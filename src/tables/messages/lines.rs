@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
+use crate::tables::damaged_index;
 use crate::transcript::line::Ending;
 
 /// A stored line, as it is shown and exported.
@@ -30,7 +31,11 @@ impl Stored {
     }
 }
 
-const COLUMNS: &str = "id, seq, uuid, parent, kind, import_source IS NOT NULL, line IS NOT NULL, line_end, entry, raw";
+const COLUMNS: &str = "m.id, m.seq, m.uuid, m.parent, m.kind, m.import_source IS NOT NULL, m.line IS NOT NULL, \
+     m.line_end, m.entry, m.raw, m.session, m.subpath, i.seq";
+
+/// The index on the numbers, and the rows it leads to.
+const NUMBERED: &str = "messages i CROSS JOIN messages m ON m.id = i.id";
 
 fn stored(row: &Row<'_>) -> Result<Stored> {
     let ending = match row.get_ref(7)?.as_str_or_null()? {
@@ -52,6 +57,16 @@ fn stored(row: &Row<'_>) -> Result<Stored> {
     })
 }
 
+/// Whether the row is the one that the index was asked for.
+fn check(row: &Row<'_>, session: i64, subpath: &str) -> Result<()> {
+    let (there, asked): (i64, i64) = (row.get(1)?, row.get(12)?);
+    if there == asked && row.get::<_, i64>(10)? == session && row.get_ref(11)?.as_str()? == subpath
+    {
+        return Ok(());
+    }
+    Err(damaged_index())
+}
+
 /// The lines of a transcript behind `after` to `until` (by seq), in order, until their bytes pass
 /// `max_bytes` or there are `max_rows`; at least one if there is one.
 pub(crate) fn page(
@@ -61,13 +76,14 @@ pub(crate) fn page(
     max_bytes: usize,
 ) -> Result<Vec<Stored>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM messages
-         WHERE session = ?1 AND subpath = ?2 AND seq > ?3 AND seq <= ?4 ORDER BY seq"
+        "SELECT {COLUMNS} FROM {NUMBERED}
+         WHERE i.session = ?1 AND i.subpath = ?2 AND i.seq > ?3 AND i.seq <= ?4 ORDER BY i.seq"
     );
     let mut statement = db.prepare_cached(&sql)?;
     let mut rows = statement.query(params![session, subpath, after, until])?;
     let (mut lines, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
+        check(row, session, subpath)?;
         let line = stored(row)?;
         bytes += line.bytes().len();
         lines.push(line);
@@ -81,10 +97,14 @@ pub(crate) fn page(
 /// The last line of a transcript.
 pub(crate) fn last(db: &Connection, session: i64, subpath: &str) -> Result<Option<Stored>> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM messages WHERE session = ?1 AND subpath = ?2 ORDER BY seq DESC LIMIT 1"
+        "SELECT {COLUMNS} FROM {NUMBERED}
+         WHERE i.session = ?1 AND i.subpath = ?2 ORDER BY i.seq DESC LIMIT 1"
     );
     db.prepare_cached(&sql)?
-        .query_row(params![session, subpath], stored)
+        .query_row(params![session, subpath], |row| {
+            check(row, session, subpath)?;
+            stored(row)
+        })
         .optional()
 }
 

@@ -2,6 +2,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
+use crate::tables::damaged_index;
+
 /// A message of the main line.
 #[derive(Clone, Debug)]
 pub(crate) struct Light {
@@ -36,11 +38,15 @@ pub(crate) fn main_line(
 ) -> Result<Vec<Light>> {
     let mut bytes = 0;
     db.prepare_cached(
-        "SELECT id, line, parent, parent_uuid IS NOT NULL, kind, subtype, is_meta, api_message_id, timestamp_ms,
-             uuid, is_sidechain, entry
-         FROM messages WHERE session = ?1 AND subpath = ?2 AND line > ?3 AND line <= ?4 ORDER BY line",
+        "SELECT m.id, m.line, m.parent, m.parent_uuid IS NOT NULL, m.kind, m.subtype, m.is_meta, m.api_message_id,
+             m.timestamp_ms, m.uuid, m.is_sidechain, m.entry, m.session, i.line
+         FROM messages i CROSS JOIN messages m ON m.id = i.id
+         WHERE i.session = ?1 AND i.subpath = ?2 AND i.line > ?3 AND i.line <= ?4 ORDER BY i.line",
     )?
     .query_map(params![session, subpath, after, until], |row| {
+        if row.get::<_, i64>(12)? != session || row.get::<_, Option<i64>>(1)? != row.get(13)? {
+            return Err(damaged_index());
+        }
         let kind = match row.get_ref(4)?.as_str()? {
             "user" => LightKind::User,
             "assistant" => LightKind::Assistant,

@@ -21,6 +21,8 @@ pub(crate) struct NewPlace<'a> {
     pub(crate) line: Option<i64>,
     pub(crate) parent: Option<i64>,
     pub(crate) turn: Option<i64>,
+    /// Whether it opens a turn, which then is its own.
+    pub(crate) opens_turn: bool,
     pub(crate) import_source: Option<i64>,
     /// Whether the row answers to its uuid. A row that repeats a uuid does not.
     pub(crate) indexed: bool,
@@ -36,12 +38,19 @@ fn line_end(ending: Ending) -> Option<&'static str> {
 
 /// Stores a row and returns its id; `None` if another row answers to the same uuid.
 pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Result<Option<i64>> {
+    // A message that opens a turn names itself as the turn: its id is taken ahead, so that a large
+    // row is not written twice.
+    let own_turn = if place.opens_turn {
+        Some(next_id(tx)?)
+    } else {
+        None
+    };
     let stored = tx
         .prepare_cached(
-            "INSERT INTO messages (session, subpath, seq, line, uuid, parent, parent_uuid, kind, subtype, role,
+            "INSERT INTO messages (id, session, subpath, seq, line, uuid, parent, parent_uuid, kind, subtype, role,
                  is_sidechain, is_meta, agent, turn, api_message_id, model, input_tokens, output_tokens,
                  cache_read_tokens, cache_write_tokens, timestamp_ms, stored_ms, import_source, line_end, entry, raw)
-             VALUES (:session, :subpath, :seq, :line, :uuid, :parent, :parent_uuid, :kind, :subtype, :role,
+             VALUES (:id, :session, :subpath, :seq, :line, :uuid, :parent, :parent_uuid, :kind, :subtype, :role,
                  :is_sidechain, :is_meta, :agent, :turn, :api_message_id, :model, :input_tokens, :output_tokens,
                  :cache_read_tokens, :cache_write_tokens, :timestamp_ms, :stored_ms, :import_source, :line_end,
                  :entry, :raw)
@@ -50,6 +59,7 @@ pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Res
         // Bound by place, in the order of the names above: looking 26 names up for each row took a
         // fifth of the time of an insert.
         .execute(params![
+            own_turn,
             place.session,
             place.subpath,
             place.seq,
@@ -63,7 +73,7 @@ pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Res
             reading.is_sidechain,
             reading.is_meta,
             reading.agent,
-            place.turn,
+            own_turn.or(place.turn),
             reading.response,
             reading.model,
             reading.usage.input,
@@ -80,11 +90,13 @@ pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Res
     Ok((stored == 1).then(|| tx.last_insert_rowid()))
 }
 
-/// Makes a message the one that opened its turn.
-pub(crate) fn open_turn(tx: &Tx<'_>, id: i64) -> Result<()> {
-    tx.prepare_cached("UPDATE messages SET turn = id WHERE id = ?1")?
-        .execute([id])?;
-    Ok(())
+/// The id that the next row gets.
+fn next_id(tx: &Tx<'_>) -> Result<i64> {
+    let last: Option<i64> = tx
+        .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    Ok(last.unwrap_or(0) + 1)
 }
 
 /// Removes a row. Only the unfinished last line of an import is ever taken back so, to be stored
@@ -142,6 +154,12 @@ pub(crate) struct Place {
     pub(crate) turn: Option<i64>,
 }
 
+impl Place {
+    fn answers_to(&self, session: i64, subpath: &str, uuid: &str) -> bool {
+        self.session == session && self.subpath == subpath && self.uuid.as_deref() == Some(uuid)
+    }
+}
+
 const PLACE: &str = "id, session, subpath, seq, line, uuid, parent, turn";
 
 fn place(row: &Row<'_>) -> Result<Place> {
@@ -164,11 +182,17 @@ pub(crate) fn find_place(
     subpath: &str,
     uuid: &str,
 ) -> Result<Option<Place>> {
-    let sql =
-        format!("SELECT {PLACE} FROM messages WHERE session = ?1 AND subpath = ?2 AND uuid = ?3");
-    db.prepare_cached(&sql)?
-        .query_row(params![session, subpath, uuid], place)
-        .optional()
+    let id = db
+        .prepare_cached(
+            "SELECT id FROM messages WHERE session = ?1 AND subpath = ?2 AND uuid = ?3",
+        )?
+        .query_row(params![session, subpath, uuid], |row| row.get(0))
+        .optional()?;
+    let Some(id) = id else { return Ok(None) };
+    match place_of(db, id)? {
+        Some(place) if place.answers_to(session, subpath, uuid) => Ok(Some(place)),
+        _ => Err(super::damaged_index()),
+    }
 }
 
 /// Where the row with this id is.
