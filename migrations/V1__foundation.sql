@@ -131,11 +131,12 @@ CREATE TABLE tool_results (
     message      INTEGER NOT NULL,
     call         INTEGER,
     tool_use_id  TEXT    NOT NULL,
-    outcome      TEXT    NOT NULL CHECK (outcome IN ('ok', 'error')),
+    outcome      TEXT    NOT NULL CHECK (outcome IN ('ok', 'error', 'rejected', 'interrupted', 'unknown')),
     stored_ms    INTEGER NOT NULL
 ) STRICT;
 
 CREATE INDEX tool_results_id ON tool_results (session, tool_use_id, message);
+CREATE INDEX tool_results_call ON tool_results (call) WHERE call IS NOT NULL;
 
 -- What an import has read of each file, so that the next one takes only what is new.
 CREATE TABLE import_sources (

@@ -54,12 +54,13 @@ pub use error::{Error, ErrorKind, Result};
 pub use exchange::{claude_code, export_jsonl, export_markdown, is_entry};
 pub use model::{
     AppendOptions, Appended, Cursor, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession,
-    Role, SessionFilter, SessionInfo, SessionKey, SessionPage, TranscriptKey,
+    Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall,
+    ToolState, TranscriptKey,
 };
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,
     ListEntry, Message, Messages, ResumeOptions, Resumed, Scope, SdkSummary, Session, SessionStore,
-    SessionTx, Sessions, Store, SummaryUpdate, Verified,
+    SessionTx, Sessions, Store, SummaryUpdate, Tools, Verified,
 };
 
 /// The README's examples run as tests.

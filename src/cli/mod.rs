@@ -18,6 +18,7 @@ mod rename;
 mod resume;
 mod show;
 mod tag;
+mod tool;
 mod verify;
 
 use std::ffi::OsString;
@@ -76,6 +77,7 @@ enum Command {
     Fork(fork::Args),
     Lineage(lineage::Args),
     Branches(branches::Args),
+    Tool(tool::Args),
     Rename(rename::Args),
     Tag(tag::Args),
     Delete(delete::Args),
@@ -121,6 +123,7 @@ pub fn main() -> ExitCode {
         Command::Fork(args) => fork::run(&call, &args),
         Command::Lineage(args) => lineage::run(&call, &args),
         Command::Branches(args) => branches::run(&call, &args),
+        Command::Tool(args) => tool::run(&call, &args),
         Command::Rename(args) => rename::run(&call, &args),
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),

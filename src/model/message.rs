@@ -1,6 +1,7 @@
 //! Messages an app writes itself, through the typed door.
 
-use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Who speaks.
@@ -117,10 +118,30 @@ impl NewMessage {
             }
         }
         after["sessionId"] = json!(around.session_id);
+        let message = self.message_with_id(around.uuid);
         let (before, after) = (before.to_string(), after.to_string());
         let (before, after) = (before.trim_end_matches('}'), after.trim_start_matches('{'));
-        format!(r#"{before},"message":{},{after}"#, self.message)
+        format!(r#"{before},"message":{message},{after}"#)
     }
+
+    /// The message; what the model says gets a response id if it has none: by it a late result
+    /// finds its call.
+    fn message_with_id(&self, uuid: &str) -> String {
+        let has_id =
+            serde_json::from_str::<Named>(&self.message).is_ok_and(|named| named.id.is_some());
+        match self.message.trim_start().strip_prefix('{') {
+            Some(rest) if self.role == Role::Assistant && !has_id => {
+                format!(r#"{{"id":"msg_{}",{rest}"#, uuid.replace('-', ""))
+            }
+            _ => self.message.clone(),
+        }
+    }
+}
+
+/// What is asked of a message before it is stored.
+#[derive(Deserialize)]
+struct Named {
+    id: Option<IgnoredAny>,
 }
 
 /// What the store adds around a message.

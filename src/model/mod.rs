@@ -6,6 +6,7 @@ mod key;
 mod lease;
 pub(crate) mod message;
 mod session;
+mod tool;
 
 pub use append::{AppendOptions, Appended};
 pub use fork::{ForkOptions, Kin, Lineage};
@@ -13,3 +14,4 @@ pub use key::{SessionKey, TranscriptKey};
 pub use lease::Lease;
 pub use message::{NewMessage, Role};
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};
+pub use tool::{Settle, Settled, ToolCall, ToolState};

@@ -8,7 +8,7 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::tables::{
     blobs, import_sources, left_turns, lineage, listing_marks, messages, operations, session_files,
-    sessions, tool_calls, tool_results, transcripts,
+    sessions, tool_attempts, tool_calls, tool_results, transcripts,
 };
 
 impl SessionTx<'_, '_> {
@@ -25,6 +25,7 @@ impl SessionTx<'_, '_> {
         }
         import_sources::delete(tx, id, None)?;
         left_turns::delete_all(tx, id)?;
+        tool_attempts::delete_all(tx, id)?;
         sessions::mark_deleted(tx, id)?;
         prune(tx, id)
     }

@@ -232,7 +232,7 @@ fn not_blank<'a>(what: &str, text: &'a str) -> Result<&'a str> {
 }
 
 /// A time as the client writes one.
-fn iso_time(epoch_ms: i64) -> String {
+pub(super) fn iso_time(epoch_ms: i64) -> String {
     chrono::DateTime::from_timestamp_millis(epoch_ms)
         .unwrap_or_default()
         .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)

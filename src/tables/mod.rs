@@ -12,6 +12,7 @@ pub(crate) mod messages;
 pub(crate) mod operations;
 pub(crate) mod session_files;
 pub(crate) mod sessions;
+pub(crate) mod tool_attempts;
 pub(crate) mod tool_calls;
 pub(crate) mod tool_results;
 pub(crate) mod transcripts;

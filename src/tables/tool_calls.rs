@@ -1,6 +1,6 @@
 //! `tool_calls`: one row a call block, written with the message that holds it.
 
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::db::Tx;
 use crate::transcript::ids::IdMap;
@@ -49,6 +49,59 @@ pub(crate) fn find_newest(
     )?
     .query_row(params![session, tool_use_id, until_seq], |row| row.get(0))
     .optional()
+}
+
+/// A call, with what its message says of it.
+#[derive(Clone, Debug)]
+pub(crate) struct CallRow {
+    pub(crate) id: i64,
+    pub(crate) message: i64,
+    pub(crate) tool_use_id: String,
+    pub(crate) name: String,
+    pub(crate) input: Vec<u8>,
+    pub(crate) agent: Option<String>,
+    pub(crate) subpath: String,
+    pub(crate) turn: Option<i64>,
+    pub(crate) started_ms: i64,
+}
+
+const CALL: &str = "c.id, c.message, c.tool_use_id, c.name, \
+     substr(CAST(m.entry AS BLOB), c.input_at + 1, c.input_bytes), c.agent, m.subpath, c.turn, c.started_ms";
+
+fn from_row(row: &Row<'_>) -> Result<CallRow> {
+    Ok(CallRow {
+        id: row.get(0)?,
+        message: row.get(1)?,
+        tool_use_id: row.get(2)?,
+        name: row.get(3)?,
+        input: row.get::<_, Option<Vec<u8>>>(4)?.unwrap_or_default(),
+        agent: row.get(5)?,
+        subpath: row.get(6)?,
+        turn: row.get(7)?,
+        started_ms: row.get(8)?,
+    })
+}
+
+/// The call with this row id.
+pub(crate) fn get(db: &Connection, id: i64) -> Result<Option<CallRow>> {
+    let sql = format!(
+        "SELECT {CALL} FROM tool_calls c JOIN messages m ON m.id = c.message WHERE c.id = ?1"
+    );
+    db.prepare_cached(&sql)?
+        .query_row([id], from_row)
+        .optional()
+}
+
+/// The calls that a session itself made, in order; a limit leaves sub-agents' calls out.
+pub(crate) fn list(db: &Connection, session: i64, until_seq: i64) -> Result<Vec<CallRow>> {
+    let sql = format!(
+        "SELECT {CALL} FROM tool_calls c JOIN messages m ON m.id = c.message
+         WHERE c.session = ?1 AND m.seq <= ?2 AND (m.subpath = '' OR ?2 = 9223372036854775807)
+         ORDER BY c.message, c.id"
+    );
+    db.prepare_cached(&sql)?
+        .query_map(params![session, until_seq], from_row)?
+        .collect()
 }
 
 /// The ids of the calls that each message of a session made.

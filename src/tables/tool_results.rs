@@ -23,10 +23,18 @@ pub(crate) fn insert(
         message,
         call,
         answer.call,
-        if answer.is_error { "error" } else { "ok" },
+        answer.outcome.as_str(),
         tx.now_ms(),
     ])?;
     Ok(())
+}
+
+/// The results that answer a call, in the order in which they were stored: the message, and the
+/// outcome.
+pub(crate) fn of_call(db: &Connection, call: i64) -> Result<Vec<(i64, String)>> {
+    db.prepare_cached("SELECT message, outcome FROM tool_results WHERE call = ?1 ORDER BY id")?
+        .query_map([call], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
 }
 
 /// The ids of the calls that each message of a session answers.

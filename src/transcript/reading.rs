@@ -57,8 +57,68 @@ pub(crate) struct Call {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) call: String,
-    pub(crate) is_error: bool,
+    pub(crate) outcome: Outcome,
 }
+
+/// How a call ended, as its result says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Ok,
+    Error,
+    /// It was not allowed to run.
+    Rejected,
+    /// It was stopped, or given up as interrupted.
+    Interrupted,
+    /// The process ended before its result was recorded.
+    Unknown,
+}
+
+impl Outcome {
+    /// The word in the tables, and in an entry of our own.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Error => "error",
+            Self::Rejected => "rejected",
+            Self::Interrupted => "interrupted",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The outcome that a word names.
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        [
+            Self::Ok,
+            Self::Error,
+            Self::Rejected,
+            Self::Interrupted,
+            Self::Unknown,
+        ]
+        .into_iter()
+        .find(|outcome| outcome.as_str() == word)
+    }
+
+    /// Reads it from a result: our own word for it, the client's marks, else whether it is an error.
+    fn read(entry: &Object<'_>, raw: &str, is_error: bool) -> Self {
+        if let Some(outcome) = entry
+            .string("toolOutcome")
+            .and_then(|word| Self::from_word(&word))
+        {
+            return outcome;
+        }
+        match () {
+            () if !is_error => Self::Ok,
+            () if raw.contains(CLIENT_LOST) => Self::Unknown,
+            () if raw.contains(CLIENT_STOPPED) => Self::Interrupted,
+            () if entry.get("toolDenialKind").is_some() => Self::Rejected,
+            () => Self::Error,
+        }
+    }
+}
+
+/// How the client says that a call's result was lost with its process, and that a call was stopped.
+const CLIENT_LOST: &str = "[Tool call interrupted: the session ended";
+const CLIENT_STOPPED: &str = "stopped while running";
 
 impl Reading {
     /// Reads one line of a file, without its line feed.
@@ -142,7 +202,7 @@ fn facts(text: &str, entry: &Object<'_>) -> Reading {
     let said = message.as_ref().map(Said::read).unwrap_or_default();
     let is_meta = entry.is_true("isMeta") || named("teamName").is_some();
     let is_summary = entry.is_true("isCompactSummary");
-    let (calls, results) = blocks(text, &said);
+    let (calls, results) = blocks(text, entry, &said);
     let opens = (kind == "user" && !is_meta && !is_summary).then(|| opens(&said, notified(entry)));
     Reading {
         subtype: subtype(&kind, entry, is_summary),
@@ -206,7 +266,7 @@ fn notified(entry: &Object<'_>) -> bool {
         == Some("task-notification")
 }
 
-fn blocks(text: &str, said: &Said<'_>) -> (Vec<Call>, Vec<Answer>) {
+fn blocks(text: &str, entry: &Object<'_>, said: &Said<'_>) -> (Vec<Call>, Vec<Answer>) {
     let (mut calls, mut results) = (Vec::new(), Vec::new());
     for part in said.parts() {
         match &part.what {
@@ -224,7 +284,7 @@ fn blocks(text: &str, said: &Said<'_>) -> (Vec<Call>, Vec<Answer>) {
             What::Result { call, is_error } => {
                 results.push(Answer {
                     call: call.to_string(),
-                    is_error: *is_error,
+                    outcome: Outcome::read(entry, part.raw, *is_error),
                 });
             }
             What::Text(_) | What::Other => {}

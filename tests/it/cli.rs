@@ -386,6 +386,39 @@ fn fork_lineage_branches_and_resume_tell_the_same_story() {
 }
 
 #[test]
+fn an_open_call_is_listed_and_settled() {
+    let program = Turnkeep::new();
+    let call = r#"{"type":"assistant","uuid":"a","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"n":1.0}}]}}"#;
+    program.run_with(&["append", "s", "--project", "p", "--create"], call);
+    let calls = program
+        .run(&["tool", "ls", "s", "--pending", "--json"])
+        .json();
+    assert_eq!(
+        (&calls["calls"][0]["state"], &calls["calls"][0]["input"]),
+        (&json!("pending"), &json!(r#"{"n":1.0}"#))
+    );
+    let settled = program
+        .run(&["tool", "settle", "s", "t1", "--result", "done", "--json"])
+        .json();
+    assert_eq!(
+        (&settled["state"], &settled["stored"]),
+        (&json!("ok"), &json!(true))
+    );
+    let kept = program.run(&["tool", "settle", "s", "t1", "--interrupted"]);
+    assert_eq!(
+        (kept.code, kept.out.as_str()),
+        (0, "t1 is ok (it had a result, which is kept)\n")
+    );
+    assert_eq!(program.run(&["tool", "settle", "s", "t1"]).code, 2);
+    assert_eq!(
+        program
+            .run(&["tool", "settle", "s", "nope", "--rerun"])
+            .code,
+        3
+    );
+}
+
+#[test]
 fn a_store_that_is_none_is_named_and_left_alone() {
     let program = Turnkeep::new();
     assert_eq!(

@@ -30,4 +30,5 @@ mod processes;
 mod properties;
 mod sdk;
 mod session_store;
+mod tools;
 mod transcripts;

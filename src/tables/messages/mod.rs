@@ -254,6 +254,22 @@ pub(crate) fn last_shared(db: &Connection, session: i64, other: i64) -> Result<O
     .optional()
 }
 
+/// Whether a message belongs to the response that made a call: another entry of it, one of its
+/// results, or bookkeeping of the harness.
+pub(crate) fn is_of_response(db: &Connection, id: i64, caller: i64) -> Result<bool> {
+    db.prepare_cached(
+        "SELECT 1 FROM messages m, messages c
+         WHERE m.id = ?1 AND c.id = ?2
+           AND (m.api_message_id = c.api_message_id
+                OR m.kind = 'attachment'
+                OR EXISTS (SELECT 1 FROM tool_results r JOIN tool_calls t ON t.id = r.call
+                           JOIN messages o ON o.id = t.message
+                           WHERE r.message = m.id AND r.session = m.session
+                             AND (o.id = c.id OR o.api_message_id = c.api_message_id)))",
+    )?
+    .exists(params![id, caller])
+}
+
 /// When a message was said: by its own word, else when it was stored.
 pub(crate) fn said_ms(db: &Connection, id: i64) -> Result<Option<i64>> {
     db.prepare_cached("SELECT coalesce(timestamp_ms, stored_ms) FROM messages WHERE id = ?1")?
