@@ -59,8 +59,8 @@ pub use model::{
 };
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,
-    ListEntry, Message, Messages, ResumeOptions, Resumed, Scope, SdkSummary, Session, SessionStore,
-    SessionTx, Sessions, Store, SummaryUpdate, Tools, Verified,
+    ListEntry, Message, Messages, NoteVersion, ResumeOptions, Resumed, Scope, Scratchpad,
+    SdkSummary, Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Tools, Verified,
 };
 
 /// The README's examples run as tests.

@@ -16,6 +16,7 @@ mod out;
 mod place;
 mod rename;
 mod resume;
+mod scratch;
 mod show;
 mod tag;
 mod tool;
@@ -78,6 +79,7 @@ enum Command {
     Lineage(lineage::Args),
     Branches(branches::Args),
     Tool(tool::Args),
+    Scratch(scratch::Args),
     Rename(rename::Args),
     Tag(tag::Args),
     Delete(delete::Args),
@@ -124,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::Lineage(args) => lineage::run(&call, &args),
         Command::Branches(args) => branches::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),
+        Command::Scratch(args) => scratch::run(&call, &args),
         Command::Rename(args) => rename::run(&call, &args),
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),

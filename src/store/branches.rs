@@ -16,7 +16,7 @@ use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::AppendOptions;
-use crate::tables::{messages, operations, transcripts};
+use crate::tables::{messages, operations, scratchpad, transcripts};
 use crate::transcript::chain::{Kind, MainLine, Parent, walk};
 
 /// A way in which a session's messages end.
@@ -90,6 +90,11 @@ fn move_head(session: &SessionTx<'_, '_>, history: &History, head: Option<i64>) 
         None => None,
     };
     transcripts::save(tx, &transcript)?;
+    let note = match head {
+        Some(head) => scratchpad::as_of(tx, head)?,
+        None => None,
+    };
+    scratchpad::set_newest(tx, row.id, note)?;
     let uuid = head_uuid(tx, history, head)?;
     let entry = head_entry(&row.key.session_id, uuid.as_deref());
     session.append_entries([entry.to_string()], &AppendOptions::new())?;

@@ -7,8 +7,8 @@ use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::tables::{
-    blobs, import_sources, left_turns, lineage, listing_marks, messages, operations, session_files,
-    sessions, tool_attempts, tool_calls, tool_results, transcripts,
+    blobs, import_sources, left_turns, lineage, listing_marks, messages, operations, scratchpad,
+    session_files, sessions, tool_attempts, tool_calls, tool_results, transcripts,
 };
 
 impl SessionTx<'_, '_> {
@@ -65,6 +65,7 @@ fn prune(tx: &Tx<'_>, session: i64) -> Result<()> {
         transcripts::delete_all(tx, id)?;
         forget_calls(tx, id)?;
         forget_files(tx, id)?;
+        scratchpad::delete_all(tx, id)?;
         if let Some(row) = lineage::find(tx, id)? {
             lineage::delete(tx, id)?;
             let is_deleted = sessions::find_any(tx, row.base)?.is_some_and(|base| base.is_deleted);

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::tables::messages::{self, NewPlace, Place};
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts::{self, TranscriptRow};
-use crate::tables::{left_turns, listing_marks, tool_calls, tool_results};
+use crate::tables::{left_turns, listing_marks, scratchpad, tool_calls, tool_results};
 use crate::transcript::prompt::Opens;
 use crate::transcript::reading::Reading;
 
@@ -191,6 +191,7 @@ impl<'t, 'c> Feed<'t, 'c> {
             parent: parent.map(|(id, _)| id),
             turn,
             opens_turn: opens,
+            scratch: self.session.scratch.filter(|_| self.is_main()),
             import_source: match self.origin {
                 Origin::Append => None,
                 Origin::Import(source) => Some(source),
@@ -284,6 +285,11 @@ impl<'t, 'c> Feed<'t, 'c> {
                 head,
             )?;
             self.transcript.head = head;
+            self.session.scratch = match head {
+                Some(head) => scratchpad::as_of(self.tx, head)?,
+                None => None,
+            };
+            scratchpad::set_newest(self.tx, self.session.id, self.session.scratch)?;
         }
         Ok(())
     }

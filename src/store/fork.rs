@@ -15,7 +15,7 @@ use crate::tables::lineage::LineageRow;
 use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts::{self, TranscriptRow};
-use crate::tables::{left_turns, lineage, listing_marks, operations};
+use crate::tables::{left_turns, lineage, listing_marks, operations, scratchpad};
 use crate::transcript::derived::new_prefix;
 use crate::transcript::listing::Tally;
 use crate::transcript::reading::Reading;
@@ -67,6 +67,12 @@ fn fork(tx: &Tx<'_>, session: &Session, options: &ForkOptions) -> Result<Session
         None => None,
     };
     sessions::update(tx, &row)?;
+    let note = match (&options.up_to, cut.head) {
+        (Some(_), Some(head)) => scratchpad::as_of(tx, head)?,
+        _ => source.scratch,
+    };
+    scratchpad::set_newest(tx, row.id, note)?;
+    row.scratch = note;
     lineage::insert(tx, row.id, cut.lineage)?;
     let turn = match cut.head {
         Some(head) => messages::place_of(tx, head)?.and_then(|place| place.turn),

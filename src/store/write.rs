@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::model::message::Envelope;
 use crate::model::{AppendOptions, Appended, NewMessage, SessionKey};
 use crate::tables::sessions::SessionRow;
-use crate::tables::{operations, sessions, transcripts};
+use crate::tables::{operations, scratchpad, sessions, transcripts};
 use crate::transcript::reading::Reading;
 
 /// A session within a transaction: see [`Session::write`](crate::Session::write).
@@ -97,6 +97,12 @@ impl<'t, 'c> SessionTx<'t, 'c> {
                 uuid,
                 stored: false,
             });
+        }
+        let mut row = row;
+        if let Some(from) = parent.filter(|_| parent != head && options.subpath.is_empty()) {
+            // The notes go with the message it hangs from.
+            row.scratch = scratchpad::as_of(self.tx, from)?;
+            scratchpad::set_newest(self.tx, row.id, row.scratch)?;
         }
         self.feed(row, &[reading], options)?;
         if parent != head && options.subpath.is_empty() {

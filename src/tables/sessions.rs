@@ -32,6 +32,8 @@ pub(crate) struct SessionRow {
     /// The beginning of the uuids under which a fork shows what it inherits.
     pub(crate) fork_prefix: Option<String>,
     pub(crate) is_deleted: bool,
+    /// The newest note of its scratchpad.
+    pub(crate) scratch: Option<i64>,
 }
 
 /// In the order in which `from_row` takes them: by name, a page of a list took twice as long.
@@ -39,7 +41,7 @@ const COLUMNS: &str = "id, project_key, session_id, custom_title, ai_title, last
      first_prompt, first_command, tag, cwd, git_branch, entrypoint, is_sidechain, metadata, entries, \
      messages, turns, created_ms, last_modified_ms, appended_ms, listed, sdk_summary, \
      sdk_summary_version, conversed_ms, forked_from, forked_at, fork_kind, fork_prefix, deleted_ms, \
-     (SELECT origin.session_id FROM sessions origin WHERE origin.id = sessions.forked_from) AS forked_from_id";
+     (SELECT origin.session_id FROM sessions origin WHERE origin.id = sessions.forked_from) AS forked_from_id, scratch";
 
 fn from_row(row: &Row<'_>) -> Result<SessionRow> {
     Ok(SessionRow {
@@ -82,6 +84,7 @@ fn from_row(row: &Row<'_>) -> Result<SessionRow> {
         fork_prefix: row.get(28)?,
         is_deleted: row.get::<_, Option<i64>>(29)?.is_some(),
         forked_from_id: row.get(30)?,
+        scratch: row.get(31)?,
     })
 }
 

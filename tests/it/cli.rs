@@ -386,6 +386,38 @@ fn fork_lineage_branches_and_resume_tell_the_same_story() {
 }
 
 #[test]
+fn notes_are_set_listed_and_remembered() {
+    let program = Turnkeep::new();
+    program.run_with(
+        &["append", "s", "--project", "p", "--create"],
+        "{\"type\":\"x\"}",
+    );
+    assert_eq!(
+        program
+            .run(&["scratch", "set", "s", "n", "-1", "--json"])
+            .json()["value"],
+        json!(-1)
+    );
+    program.run(&["scratch", "set", "s", "t", "two words"]);
+    program.run(&["scratch", "set", "s", "n", "7", "--text"]);
+    assert_eq!(
+        program.run(&["scratch", "ls", "s", "--json"]).json(),
+        json!({"scratchpad": {"n": "7", "t": "two words"}})
+    );
+    assert_eq!(
+        program.run(&["scratch", "get", "s", "t"]).out,
+        "two words\n"
+    );
+    assert_eq!(program.run(&["scratch", "rm", "s", "n"]).code, 0);
+    assert_eq!(program.run(&["scratch", "get", "s", "n"]).code, 3);
+    let history = program
+        .run(&["scratch", "history", "s", "n", "--json"])
+        .json();
+    assert_eq!(history["history"].as_array().unwrap().len(), 3);
+    assert_eq!(history["history"][0]["deleted"], json!(true));
+}
+
+#[test]
 fn an_open_call_is_listed_and_settled() {
     let program = Turnkeep::new();
     let call = r#"{"type":"assistant","uuid":"a","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"n":1.0}}]}}"#;

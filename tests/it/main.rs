@@ -28,6 +28,8 @@ mod oracle;
 mod oracle_forks;
 mod processes;
 mod properties;
+mod schema;
+mod scratchpad;
 mod sdk;
 mod session_store;
 mod tools;

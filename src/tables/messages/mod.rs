@@ -24,6 +24,8 @@ pub(crate) struct NewPlace<'a> {
     /// Whether it opens a turn, which then is its own.
     pub(crate) opens_turn: bool,
     pub(crate) import_source: Option<i64>,
+    /// The newest note of the scratchpad.
+    pub(crate) scratch: Option<i64>,
     /// Whether the row answers to its uuid. A row that repeats a uuid does not.
     pub(crate) indexed: bool,
 }
@@ -49,11 +51,11 @@ pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Res
         .prepare_cached(
             "INSERT INTO messages (id, session, subpath, seq, line, uuid, parent, parent_uuid, kind, subtype, role,
                  is_sidechain, is_meta, agent, turn, api_message_id, model, input_tokens, output_tokens,
-                 cache_read_tokens, cache_write_tokens, timestamp_ms, stored_ms, import_source, line_end, entry, raw)
+                 cache_read_tokens, cache_write_tokens, timestamp_ms, stored_ms, import_source, line_end, entry, raw, scratch)
              VALUES (:id, :session, :subpath, :seq, :line, :uuid, :parent, :parent_uuid, :kind, :subtype, :role,
                  :is_sidechain, :is_meta, :agent, :turn, :api_message_id, :model, :input_tokens, :output_tokens,
                  :cache_read_tokens, :cache_write_tokens, :timestamp_ms, :stored_ms, :import_source, :line_end,
-                 :entry, :raw)
+                 :entry, :raw, :scratch)
              ON CONFLICT (session, subpath, uuid) WHERE uuid IS NOT NULL DO NOTHING",
         )?
         // Bound by place, in the order of the names above: looking 26 names up for each row took a
@@ -86,6 +88,7 @@ pub(crate) fn insert(tx: &Tx<'_>, place: NewPlace<'_>, reading: &Reading) -> Res
             line_end(reading.ending),
             reading.entry,
             reading.raw,
+            place.scratch,
         ])?;
     Ok((stored == 1).then(|| tx.last_insert_rowid()))
 }
