@@ -51,7 +51,9 @@ mod workspace;
 
 pub use db::{Durability, Journal, OpenOptions};
 pub use error::{Error, ErrorKind, Result};
-pub use exchange::{claude_code, export_jsonl, export_markdown, is_entry};
+pub use exchange::{
+    claude_code, export_checkpoint, export_jsonl, export_markdown, import_checkpoint, is_entry,
+};
 pub use model::{
     AppendOptions, Appended, Cursor, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession,
     Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall,
@@ -59,8 +61,9 @@ pub use model::{
 };
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,
-    ListEntry, Message, Messages, NoteVersion, ResumeOptions, Resumed, Scope, Scratchpad,
-    SdkSummary, Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Tools, Verified,
+    ListEntry, Message, Messages, NoteVersion, ResumeOptions, Resumed, Scene, Scope, Scratchpad,
+    SdkSummary, Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Tokens, Tools,
+    Verified, WindowOptions,
 };
 
 /// The README's examples run as tests.

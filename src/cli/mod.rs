@@ -16,6 +16,7 @@ mod out;
 mod place;
 mod rename;
 mod resume;
+mod scene;
 mod scratch;
 mod show;
 mod tag;
@@ -80,6 +81,7 @@ enum Command {
     Branches(branches::Args),
     Tool(tool::Args),
     Scratch(scratch::Args),
+    Scene(scene::Args),
     Rename(rename::Args),
     Tag(tag::Args),
     Delete(delete::Args),
@@ -127,6 +129,7 @@ pub fn main() -> ExitCode {
         Command::Branches(args) => branches::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),
         Command::Scratch(args) => scratch::run(&call, &args),
+        Command::Scene(args) => scene::run(&call, &args),
         Command::Rename(args) => rename::run(&call, &args),
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),

@@ -1,8 +1,10 @@
 //! OTHER FORMATS, in and out, over the public handles of the store.
 
+mod checkpoint;
 pub mod claude_code;
 mod jsonl;
 mod markdown;
 
+pub use checkpoint::{export_checkpoint, import_checkpoint};
 pub use jsonl::{export_jsonl, is_entry};
 pub use markdown::export_markdown;

@@ -11,7 +11,7 @@ use crate::model::Role;
 use crate::tables::sessions::SessionRow;
 use crate::tables::{messages, transcripts};
 use crate::transcript::compaction::Boundary;
-use crate::transcript::context::{Spoken, make};
+use crate::transcript::context::{OpenEnd, Spoken, make};
 use crate::transcript::json::Object;
 
 /// A context: what a model is to be sent, and what had to be done to make it valid.
@@ -43,15 +43,27 @@ pub struct ContextMessage {
     pub content: Box<RawValue>,
 }
 
+impl PartialEq for ContextMessage {
+    /// Whether they say the same, to the byte.
+    fn eq(&self, other: &Self) -> bool {
+        self.role == other.role && self.content.get() == other.content.get()
+    }
+}
+
 /// Reads the context of a transcript.
 pub(super) fn read(db: &Connection, session: &SessionRow, subpath: &str) -> Result<Context> {
     let history = History::of(db, session, subpath)?;
     let head = transcripts::find(db, session.id, subpath)?.and_then(|row| row.head);
-    read_from(db, &history, head)
+    read_from(db, &history, head, OpenEnd::Answered)
 }
 
 /// Reads the context of the conversation that ends with `head`.
-pub(super) fn read_from(db: &Connection, history: &History, head: Option<i64>) -> Result<Context> {
+pub(super) fn read_from(
+    db: &Connection,
+    history: &History,
+    head: Option<i64>,
+    end: OpenEnd,
+) -> Result<Context> {
     let conversation = conversation::read_from(db, history, head)?;
     let kept = kept_by_compaction(db, history, &conversation)?;
     let mut spoken = Vec::with_capacity(conversation.entries.len() + kept.len());
@@ -68,7 +80,7 @@ pub(super) fn read_from(db: &Connection, history: &History, head: Option<i64>) -
             spoken.extend(kept_follows.by_ref());
         }
     }
-    let made = make(&spoken);
+    let made = make(&spoken, end);
     let messages = made.messages.into_iter().map(|message| {
         let role = if message.role == "assistant" {
             Role::Assistant

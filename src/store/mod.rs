@@ -1,6 +1,7 @@
 //! THE PUBLIC HANDLES. One public method is one transaction.
 
 mod branches;
+mod compact;
 mod context;
 mod conversation;
 mod delete;
@@ -15,6 +16,7 @@ mod messages;
 mod parts;
 mod resolve;
 mod resume;
+mod scene;
 mod scratchpad;
 mod session;
 mod session_store;
@@ -22,6 +24,7 @@ mod sessions;
 mod tools;
 mod transcript;
 mod verify;
+mod window;
 mod write;
 
 use std::path::Path;
@@ -33,6 +36,7 @@ pub use messages::{Message, Messages};
 pub use parts::EntryPart;
 pub use resolve::Scope;
 pub use resume::{ResumeOptions, Resumed};
+pub use scene::{Scene, Tokens};
 pub use scratchpad::{NoteVersion, Scratchpad};
 pub use session::Session;
 pub use session_store::{ListEntry, SdkSummary, SessionStore, SummaryUpdate};
@@ -40,6 +44,7 @@ pub use sessions::Sessions;
 pub use tools::Tools;
 pub use transcript::Line;
 pub use verify::{Finding, Verified};
+pub use window::WindowOptions;
 pub use write::SessionTx;
 
 pub(crate) use feed::{Fed, Feed, Origin};

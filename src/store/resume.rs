@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::model::SessionKey;
 use crate::tables::messages::Place;
 use crate::tables::{messages, sessions, transcripts};
+use crate::transcript::context::OpenEnd;
 
 /// How a session is to be resumed. By default from its head.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +79,7 @@ impl Session {
             }
             Ok(Resumed {
                 head: head_uuid(db, &history, at)?,
-                context: context::read_from(db, &history, at)?,
+                context: context::read_from(db, &history, at, OpenEnd::Answered)?,
             })
         })
     }

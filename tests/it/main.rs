@@ -28,6 +28,7 @@ mod oracle;
 mod oracle_forks;
 mod processes;
 mod properties;
+mod scene;
 mod schema;
 mod scratchpad;
 mod sdk;

@@ -273,6 +273,14 @@ pub(crate) fn is_of_response(db: &Connection, id: i64, caller: i64) -> Result<bo
     .exists(params![id, caller])
 }
 
+/// The tokens a message's provider counted: input, output, read from and written to the cache.
+pub(crate) fn usage(db: &Connection, id: i64) -> Result<[Option<i64>; 4]> {
+    db.prepare_cached(
+        "SELECT input_tokens, output_tokens, cache_read_tokens, cache_write_tokens FROM messages WHERE id = ?1",
+    )?
+    .query_row([id], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))
+}
+
 /// When a message was said: by its own word, else when it was stored.
 pub(crate) fn said_ms(db: &Connection, id: i64) -> Result<Option<i64>> {
     db.prepare_cached("SELECT coalesce(timestamp_ms, stored_ms) FROM messages WHERE id = ?1")?

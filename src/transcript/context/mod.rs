@@ -53,13 +53,22 @@ pub(crate) struct Made {
     pub(crate) api_errors: usize,
 }
 
+/// What becomes of calls at the end of a conversation that have no result yet.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenEnd {
+    /// They are answered as interrupted: a model can be sent the context.
+    Answered,
+    /// They are left open: the context is a save point, and the app knows of them.
+    Left,
+}
+
 /// Makes the context of a conversation.
-pub(crate) fn make(conversation: &[Spoken<'_>]) -> Made {
+pub(crate) fn make(conversation: &[Spoken<'_>], end: OpenEnd) -> Made {
     let mut made = Made::default();
     let spoken = speeches(conversation, &mut made);
     let joined = join_responses(spoken);
     let (turns, mut answers) = take_results(joined, &mut made);
-    write(&turns, &mut answers, &mut made);
+    write(&turns, &mut answers, end, &mut made);
     made
 }
 
@@ -250,8 +259,11 @@ fn calls<'s>(speech: &'s Speech<'_>) -> impl Iterator<Item = &'s str> {
 fn write<'a>(
     turns: &[Speech<'a>],
     answers: &mut HashMap<(usize, String), &'a str>,
+    end: OpenEnd,
     made: &mut Made,
 ) {
+    let last = turns.iter().rposition(|speech| !speech.pieces.is_empty());
+    let left_open = last.filter(|_| end == OpenEnd::Left);
     let mut writer = Writer::default();
     for (at, speech) in turns.iter().enumerate() {
         if speech.role == Role::Assistant || !speech.pieces.is_empty() {
@@ -263,13 +275,25 @@ fn write<'a>(
                 Some(raw) => writer.answer(replace_lone_surrogates(raw).into_owned()),
                 None => {
                     made.open_calls.push(call.to_owned());
-                    writer.answer(interrupted(call));
+                    if left_open != Some(at) {
+                        writer.answer(interrupted(call));
+                    }
                 }
             }
         }
     }
     writer.flush();
     made.messages = writer.messages;
+}
+
+/// Whether a message's content, as JSON text, holds a tool result.
+pub(crate) fn has_result(content: &str) -> bool {
+    let Content::Parts(parts) = Content::read(content) else {
+        return false;
+    };
+    parts
+        .iter()
+        .any(|part| matches!(part.what, What::Result { .. }))
 }
 
 fn interrupted(call: &str) -> String {
@@ -290,7 +314,7 @@ mod tests {
             .zip(1..)
             .map(|(entry, id)| Spoken { id, entry })
             .collect();
-        make(&spoken)
+        make(&spoken, OpenEnd::Answered)
     }
 
     fn shown(made: &Made) -> Vec<String> {

@@ -1,0 +1,224 @@
+//! The execution scene: what a restarted process needs to go on with a task.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use super::context::{self, Context};
+use super::conversation;
+use super::history::History;
+use super::session::Session;
+use super::write::SessionTx;
+use crate::error::{Error, Result};
+use crate::model::{ToolCall, ToolState};
+use crate::tables::messages::{self, LightKind};
+use crate::tables::{scratchpad as notes, tool_calls, tool_results, transcripts};
+use crate::transcript::chain::walk;
+use crate::transcript::compaction::Boundary;
+use crate::transcript::context::OpenEnd;
+
+/// The scratchpad keys under which an app's own words for the scene are kept, so that forks and
+/// branches each have theirs.
+const TASK: &str = "turnkeep:task";
+const ROUNDS_BEFORE: &str = "turnkeep:rounds_before";
+const TOKENS_BEFORE: &str = "turnkeep:tokens_before";
+
+/// Where a task stands.
+#[derive(Clone, Debug)]
+pub struct Scene {
+    /// The task: what the app set, else the first prompt.
+    pub task: Option<String>,
+    /// How many rounds have run: model responses with calls, and the results that answer them.
+    /// Counted along the conversation, back through compactions.
+    pub rounds: u64,
+    /// The tokens used, as a limit counts them: what the app added, and the output tokens of each
+    /// response once.
+    pub tokens_used: u64,
+    /// All sums, each response counted once.
+    pub tokens: Tokens,
+    /// The messages: they end at an open call, if there is one, and no result is made up.
+    pub context: Context,
+    /// The calls that have no result.
+    pub pending: Vec<ToolCall>,
+    /// The session's notes.
+    pub scratchpad: BTreeMap<String, Value>,
+}
+
+/// Tokens along a conversation, as the provider counted them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// Read by the model.
+    pub input: u64,
+    /// Written by it.
+    pub output: u64,
+    /// Read from the prompt cache.
+    pub cache_read: u64,
+    /// Written to it.
+    pub cache_write: u64,
+}
+
+impl Session {
+    /// The execution scene. Changes nothing and starts nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the session was deleted.
+    pub fn scene(&self) -> Result<Scene> {
+        let pending = self.tools().pending()?;
+        let scratchpad = self.scratchpad().list()?;
+        self.store().db().read(|db| {
+            let row = self.row(db)?;
+            let history = History::of(db, &row, "")?;
+            let head = transcripts::find(db, row.id, "")?.and_then(|row| row.head);
+            let spent = spent(db, &history, head)?;
+            let number = |key: &str| scratchpad.get(key).and_then(Value::as_u64).unwrap_or(0);
+            let task = scratchpad.get(TASK).and_then(Value::as_str);
+            Ok(Scene {
+                task: task.or(row.tally.listing.first_prompt()).map(String::from),
+                rounds: number(ROUNDS_BEFORE) + spent.rounds,
+                tokens_used: number(TOKENS_BEFORE) + spent.tokens.output,
+                tokens: spent.tokens,
+                context: context::read_from(db, &history, head, OpenEnd::Left)?,
+                pending: pending
+                    .into_iter()
+                    .filter(|call| call.state == ToolState::Pending)
+                    .collect(),
+                scratchpad: scratchpad
+                    .iter()
+                    .filter(|(key, _)| {
+                        ![TASK, ROUNDS_BEFORE, TOKENS_BEFORE].contains(&key.as_str())
+                    })
+                    .map(|(key, value)| (key.clone(), value.clone()))
+                    .collect(),
+            })
+        })
+    }
+
+    /// Sets the task, in place of the first prompt.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a blank one.
+    pub fn set_task(&self, task: &str) -> Result<()> {
+        if task.trim().is_empty() {
+            return Err(Error::invalid("task", "it is blank"));
+        }
+        self.scratchpad().set(TASK, task)
+    }
+
+    /// Adds tokens that no stored response tells of to those used.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the session was deleted.
+    pub fn add_tokens(&self, tokens: u64) -> Result<()> {
+        self.write(|tx| tx.add_spent(0, tokens))
+    }
+}
+
+impl SessionTx<'_, '_> {
+    /// Adds rounds and tokens that no stored message tells of.
+    pub(crate) fn add_spent(&self, rounds: u64, tokens: u64) -> Result<()> {
+        for (key, more) in [(ROUNDS_BEFORE, rounds), (TOKENS_BEFORE, tokens)] {
+            if more == 0 {
+                continue;
+            }
+            let note = match notes::newest(self.tx(), self.row()?.id)? {
+                Some(newest) => notes::find(self.tx(), newest, key)?,
+                None => None,
+            };
+            let before: u64 = note.and_then(|note| note.value?.parse().ok()).unwrap_or(0);
+            self.set(key, before.saturating_add(more))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the task.
+    pub(crate) fn set_task(&self, task: &str) -> Result<()> {
+        self.set(TASK, task)
+    }
+}
+
+#[derive(Default)]
+struct Spent {
+    rounds: u64,
+    tokens: Tokens,
+}
+
+/// What the way to a message cost, back through compactions.
+fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent> {
+    let mut spent = Spent::default();
+    let (mut calls, mut results) = (HashMap::new(), HashSet::new());
+    for part in &history.parts {
+        calls.extend(tool_calls::by_message(db, part.owner)?);
+        results.extend(
+            tool_results::by_message(db, part.owner)?
+                .into_values()
+                .flatten(),
+        );
+    }
+    let (rows, line) = conversation::main_line(db, history, 0)?;
+    let mut seen: HashSet<i64> = HashSet::new();
+    let mut counted: HashMap<String, Tokens> = HashMap::new();
+    let mut rounds: HashMap<String, bool> = HashMap::new();
+    let mut next = head;
+    while let Some(at) = next.take() {
+        let chain = walk(&line, at, |boundary| {
+            conversation::preserved(db, history, boundary)
+        })?;
+        let places = conversation::whole(db, history, &line, &chain)?;
+        for place in places {
+            let row = &rows[place];
+            if row.kind != LightKind::Assistant || !seen.insert(row.id) {
+                continue;
+            }
+            let response = &line.links[place].response;
+            let response = response.clone().unwrap_or_else(|| row.id.to_string());
+            // Early entries of a response hold partial counts: the last one's stand.
+            counted.insert(response.clone(), tokens(messages::usage(db, row.id)?));
+            for call in calls.get(&row.id).into_iter().flatten() {
+                let answered = rounds.entry(response.clone()).or_insert(true);
+                *answered = *answered && results.contains(call);
+            }
+        }
+        let first = chain.places.first().map(|place| &rows[*place]);
+        next = match first.filter(|first| first.kind == LightKind::Boundary) {
+            Some(boundary) => before(db, history, boundary.id)?.filter(|id| !seen.contains(id)),
+            None => None,
+        };
+    }
+    spent.rounds = rounds.values().filter(|answered| **answered).count() as u64;
+    for tokens in counted.values() {
+        spent.tokens.input += tokens.input;
+        spent.tokens.output += tokens.output;
+        spent.tokens.cache_read += tokens.cache_read;
+        spent.tokens.cache_write += tokens.cache_write;
+    }
+    Ok(spent)
+}
+
+/// The message that a compacted history ended with.
+fn before(db: &Connection, history: &History, boundary: i64) -> Result<Option<i64>> {
+    let (Some(place), Some(entry)) = (
+        messages::place_of(db, boundary)?,
+        messages::entry(db, boundary)?,
+    ) else {
+        return Ok(None);
+    };
+    let (Some(part), Some(uuid)) = (
+        history.part_of(&place),
+        Boundary::read(&entry).logical_parent,
+    ) else {
+        return Ok(None);
+    };
+    history.find_in(db, part, &uuid)
+}
+
+fn tokens(counts: [Option<i64>; 4]) -> Tokens {
+    let [input, output, cache_read, cache_write] =
+        counts.map(|count| u64::try_from(count.unwrap_or(0)).unwrap_or(0));
+    Tokens {
+        input,
+        output,
+        cache_read,
+        cache_write,
+    }
+}
