@@ -11,7 +11,7 @@ use turnkeep::Store;
 use turnkeep::claude_code::{self, ImportOptions, ImportReport};
 
 use crate::entries::Entry;
-use crate::kit::{bare_append, bare_with_session, new_folder, new_store};
+use crate::kit::{bare_append, bare_with_session, new_folder, new_store, print_beside, time};
 
 /// How much JSONL is imported.
 const BYTES: u64 = 200_000_000;
@@ -126,41 +126,33 @@ pub fn import(store: &Store, folder: &Path) -> ImportReport {
     report
 }
 
-/// About 200 MB into a new store.
-#[divan::bench_group(sample_count = 3, sample_size = 1)]
-mod of_200_mb {
-    use super::*;
-
-    #[divan::bench]
-    fn ours(bencher: Bencher) {
-        bencher
-            .counter(BytesCount::new(SOURCE.bytes))
-            .with_inputs(new_store)
-            .bench_local_refs(|store| {
-                let report = import(store, &SOURCE.folder);
-                assert_eq!(report.new_entries, report.entries);
-            });
-    }
-
-    /// The inserts alone: the lines are in memory, their uuids known.
-    #[divan::bench]
-    fn bare(bencher: Bencher) {
-        let batches = batches();
-        bencher
-            .counter(BytesCount::new(SOURCE.bytes))
-            .with_inputs(bare_with_session)
-            .bench_local_refs(|conn| {
-                let mut seq = 1;
-                for entries in &batches {
-                    bare_append(conn, seq, entries);
-                    seq += entries.len() as i64;
-                }
-            });
-    }
+/// About 200 MB into a new store, beside the inserts alone: the lines are in memory, their uuids
+/// known.
+pub fn of_200_mb() {
+    let megabytes = SOURCE.bytes as f64 / 1e6;
+    let batches = batches();
+    let ours = || {
+        let store = new_store();
+        time(|| {
+            let report = import(&store, &SOURCE.folder);
+            assert_eq!(report.new_entries, report.entries);
+        })
+    };
+    let bare = || {
+        let conn = bare_with_session();
+        time(|| {
+            let mut seq = 1;
+            for entries in &batches {
+                bare_append(&conn, seq, entries);
+                seq += entries.len() as i64;
+            }
+        })
+    };
+    print_beside("import::of_200_mb", 5, (megabytes, "MB"), ours, bare);
 }
 
 /// The same folder again, unchanged.
-#[divan::bench(sample_count = 3, sample_size = 1)]
+#[divan::bench(sample_count = 5, sample_size = 1)]
 fn again(bencher: Bencher) {
     let store = new_store();
     import(&store, &SOURCE.folder);

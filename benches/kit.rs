@@ -1,8 +1,9 @@
-//! Where the data lies, and the bare side of every comparison.
+//! Where the data lies, the bare side of every comparison, and how the two are timed.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, named_params};
 use turnkeep::{Durability, NewSession, OpenOptions, Session, Store};
@@ -90,4 +91,44 @@ pub fn bare_append(conn: &Connection, first_seq: i64, entries: &[Entry]) {
         .unwrap();
     }
     conn.execute_batch("COMMIT").unwrap();
+}
+
+/// How long `work` takes; what it answers is dropped outside of that.
+pub fn time<T>(work: impl FnOnce() -> T) -> Duration {
+    let begun = Instant::now();
+    let answer = work();
+    let took = begun.elapsed();
+    drop(answer);
+    took
+}
+
+/// Times ours and the bare side in turn, so that what else the machine does meets both alike, and
+/// prints the medians with the middle half around them, and the median of the ratios.
+pub fn print_beside(
+    name: &str,
+    rounds: usize,
+    (amount, unit): (f64, &str),
+    mut ours: impl FnMut() -> Duration,
+    mut bare: impl FnMut() -> Duration,
+) {
+    let (mut our_times, mut bare_times, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let times = (ours().as_secs_f64(), bare().as_secs_f64());
+        our_times.push(times.0);
+        bare_times.push(times.1);
+        ratios.push(times.0 / times.1);
+    }
+    let [low, ratio, high] = quartiles(&mut ratios);
+    println!("{name}: {ratio:.2} x bare ({low:.2} to {high:.2})");
+    for (side, times) in [("ours", &mut our_times), ("bare", &mut bare_times)] {
+        let [low, median, high] = quartiles(times).map(|seconds| seconds * 1000.0);
+        let rate = amount / median * 1000.0;
+        println!("    {side}  {median:>9.3} ms ({low:.3} to {high:.3})  {rate:>9.0} {unit}/s");
+    }
+}
+
+/// The quarter marks of some values.
+pub fn quartiles(values: &mut [f64]) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
 }

@@ -1,5 +1,6 @@
 //! Reading a session of 10,000 entries of 2 KiB: whole, and as a conversation.
 
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 
@@ -8,7 +9,7 @@ use rusqlite::Connection;
 use turnkeep::{Session, Store, TranscriptKey, claude_code};
 
 use crate::entries::Maker;
-use crate::kit;
+use crate::kit::{self, print_beside, quartiles, time};
 
 const ENTRIES: usize = 10_000;
 const ENTRY_BYTES: usize = 2048;
@@ -25,28 +26,18 @@ static FILLED: LazyLock<(Store, Session)> = LazyLock::new(|| {
     (store, session)
 });
 
-#[divan::bench_group(sample_count = 40, sample_size = 1)]
-mod load {
-    use super::*;
-
-    #[divan::bench]
-    fn ours(bencher: Bencher) {
-        let (store, session) = &*FILLED;
-        let (store, key) = (store.session_store(), session.key().transcript(""));
-        bencher.bench_local(|| store.load(&key).unwrap().unwrap());
-    }
-
-    #[divan::bench]
-    fn bare(bencher: Bencher) {
-        let conn = kit::bare(FILLED.0.path());
-        bencher.bench_local(|| bare_load(&conn));
-    }
-
-    #[divan::bench]
-    fn ours_transcript(bencher: Bencher) {
-        let session = &FILLED.1;
-        bencher.bench_local(|| session.transcript("").unwrap());
-    }
+/// All entries, as the Agent SDK's `SessionStore` loads them.
+pub fn load() {
+    let (store, session) = &*FILLED;
+    let (loads, key) = (store.session_store(), session.key().transcript(""));
+    let conn = kit::bare(store.path());
+    print_beside(
+        "read::load",
+        60,
+        (ENTRIES as f64, "entries"),
+        || time(|| loads.load(&key).unwrap().unwrap()),
+        || time(|| bare_load(&conn)),
+    );
 }
 
 fn bare_load(conn: &Connection) -> Vec<String> {
@@ -60,43 +51,51 @@ fn bare_load(conn: &Connection) -> Vec<String> {
     .unwrap()
 }
 
-#[divan::bench_group(sample_count = 40, sample_size = 1)]
-mod conversation {
-    use super::*;
-
-    #[divan::bench]
-    fn ours(bencher: Bencher) {
-        let session = &FILLED.1;
-        bencher.bench_local(|| session.conversation("").unwrap());
-    }
+/// Every line with its number, kind and bytes.
+#[divan::bench(sample_count = 60, sample_size = 1)]
+fn transcript(bencher: Bencher) {
+    let session = &FILLED.1;
+    bencher.bench_local(|| session.transcript("").unwrap());
 }
 
-/// Prints how long the Agent SDK takes for the same conversation, from a file of its own making.
-pub fn print_sdk() {
+/// The conversation, beside what the Agent SDK makes of the same session's file.
+pub fn conversation() {
+    let session = &FILLED.1;
     let python = concat!(env!("CARGO_MANIFEST_DIR"), "/target/oracle/bin/python");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/oracle/time_messages.py");
-    if !std::path::Path::new(python).exists() {
-        println!("\nconversation, SDK: left out; `scripts/oracle` makes the venv it runs in");
+    let ours = || 1000.0 * time(|| session.conversation("").unwrap()).as_secs_f64();
+    if !Path::new(python).exists() {
+        println!("read::conversation: {:.1} ms", ours());
+        println!("    The SDK is left out: `scripts/oracle` makes the venv it runs in.");
         return;
     }
-    let (folder, session) = (kit::new_folder(), &FILLED.1);
+    let folder = kit::new_folder();
     claude_code::export_config_folder(&folder, std::slice::from_ref(session)).unwrap();
-    let output = Command::new(python)
-        .arg(script)
-        .arg(&folder)
-        .arg(SESSION_ID)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let visible = session.conversation("").unwrap().visible().count();
-    assert_eq!(told["messages"], visible, "both read the same conversation");
+    let (mut our_times, mut sdk_times) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        our_times.extend((0..10).map(|_| ours()));
+        let output = Command::new(python)
+            .arg(script)
+            .arg(&folder)
+            .arg(SESSION_ID)
+            .output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(told["messages"], visible, "both read the same conversation");
+        sdk_times.push(told["median_ms"].as_f64().unwrap());
+    }
+    let (ours, sdk) = (quartiles(&mut our_times), quartiles(&mut sdk_times));
     println!(
-        "\nconversation, SDK: {:.1} ms for the same {visible} messages (median of 5)",
-        told["median_ms"].as_f64().unwrap()
+        "read::conversation: {:.1} x as fast as the SDK, {visible} messages",
+        sdk[1] / ours[1]
     );
+    for (side, [low, median, high]) in [("ours", ours), ("SDK ", sdk)] {
+        println!("    {side}  {median:>9.3} ms ({low:.3} to {high:.3})");
+    }
 }

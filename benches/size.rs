@@ -28,7 +28,7 @@ pub fn print() {
         )
         .unwrap();
     let without_indexes = without_indexes(&conn);
-    println!("\nsize after importing the fixtures' transcripts:");
+    println!("size after importing the fixtures' transcripts:");
     for (what, size) in [
         ("JSONL", jsonl),
         ("store", whole),

@@ -210,6 +210,24 @@ impl History {
         Ok(lines)
     }
 
+    /// All entries, in order.
+    pub(crate) fn entries(&self, db: &Connection) -> Result<Vec<String>> {
+        let mut entries = Vec::new();
+        for part in &self.parts {
+            let subpath = self.subpath.as_str();
+            let range = (part.owner, subpath, part.after_seq, part.until_seq);
+            if part.is_inherited {
+                let mut mapped = Mapped::new(self, part);
+                for row in messages::page(db, range, usize::MAX, usize::MAX)? {
+                    entries.extend(mapped.shown(db, row)?.entry);
+                }
+            } else {
+                entries.append(&mut messages::entries(db, range)?);
+            }
+        }
+        Ok(entries)
+    }
+
     /// The entry of an inherited row, as it is shown here.
     pub(crate) fn shown_entry(
         &self,

@@ -68,9 +68,10 @@ impl Session {
     /// What `work` answers; [`Error::NotFound`] if the session was deleted.
     pub fn write<T>(&self, work: impl FnOnce(&SessionTx<'_, '_>) -> Result<T>) -> Result<T> {
         self.store.db().write(|tx| {
-            let session = SessionTx::new(tx, self.row, self.key.clone());
-            session.row()?;
-            work(&session)
+            if !sessions::is_live(tx, self.row)? {
+                return Err(deleted(&self.key));
+            }
+            work(&SessionTx::new(tx, self.row, self.key.clone()))
         })
     }
 

@@ -125,10 +125,8 @@ impl SessionStore {
             if transcripts::find(db, row.id, &key.subpath)?.is_none() {
                 return Ok(None);
             }
-            let lines = History::of(db, &row, &key.subpath)?.page(db, 0, usize::MAX, usize::MAX)?;
-            Ok(Some(
-                lines.into_iter().filter_map(|line| line.entry).collect(),
-            ))
+            let history = History::of(db, &row, &key.subpath)?;
+            Ok(Some(history.entries(db)?))
         })
     }
 

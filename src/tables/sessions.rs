@@ -195,6 +195,12 @@ pub(crate) fn last_conversed(
         .optional()
 }
 
+/// Whether the session with this row id is live.
+pub(crate) fn is_live(db: &Connection, id: i64) -> Result<bool> {
+    db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1 AND deleted_ms IS NULL")?
+        .exists([id])
+}
+
 /// Makes a session and returns its row.
 pub(crate) fn insert(
     tx: &Tx<'_>,
@@ -231,31 +237,32 @@ pub(crate) fn update(tx: &Tx<'_>, row: &SessionRow) -> Result<()> {
              sdk_summary_version = :sdk_summary_version, conversed_ms = :conversed_ms
          WHERE id = :id",
     )?
-    .execute(named_params! {
-        ":id": row.id,
-        ":custom_title": listing.custom_title,
-        ":ai_title": listing.ai_title,
-        ":last_prompt": listing.last_prompt,
-        ":summary_hint": listing.summary_hint,
-        ":first_prompt": listing.first_prompt,
-        ":first_command": listing.first_command,
-        ":tag": listing.tag,
-        ":cwd": listing.cwd,
-        ":git_branch": listing.git_branch,
-        ":entrypoint": listing.entrypoint,
-        ":is_sidechain": listing.is_sidechain,
-        ":metadata": row.metadata,
-        ":entries": row.tally.entries,
-        ":messages": row.tally.messages,
-        ":turns": row.tally.turns,
-        ":created_ms": row.created_ms,
-        ":last_modified_ms": row.last_modified_ms,
-        ":appended_ms": row.appended_ms,
-        ":listed": row.listed,
-        ":sdk_summary": row.sdk_summary,
-        ":sdk_summary_version": row.sdk_summary_version,
-        ":conversed_ms": row.conversed_ms,
-    })?;
+    // By place, as every append comes here.
+    .execute(params![
+        listing.custom_title,
+        listing.ai_title,
+        listing.last_prompt,
+        listing.summary_hint,
+        listing.first_prompt,
+        listing.first_command,
+        listing.tag,
+        listing.cwd,
+        listing.git_branch,
+        listing.entrypoint,
+        listing.is_sidechain,
+        row.metadata,
+        row.tally.entries,
+        row.tally.messages,
+        row.tally.turns,
+        row.created_ms,
+        row.last_modified_ms,
+        row.appended_ms,
+        row.listed,
+        row.sdk_summary,
+        row.sdk_summary_version,
+        row.conversed_ms,
+        row.id,
+    ])?;
     Ok(())
 }
 

@@ -57,14 +57,14 @@ fn stored(row: &Row<'_>) -> Result<Stored> {
     })
 }
 
-/// Whether the row is the one that the index was asked for.
-fn check(row: &Row<'_>, session: i64, subpath: &str) -> Result<()> {
-    let (there, asked): (i64, i64) = (row.get(1)?, row.get(12)?);
-    if there == asked && row.get::<_, i64>(10)? == session && row.get_ref(11)?.as_str()? == subpath
-    {
-        return Ok(());
-    }
-    Err(damaged_index())
+/// Whether the row is the one that the index was asked for: by where in `row` its seq, its session,
+/// its subpath, and the index's seq stand.
+fn check(row: &Row<'_>, columns: [usize; 4], session: i64, subpath: &str) -> Result<()> {
+    let [seq, of, below, asked] = columns;
+    let is_it = row.get::<_, i64>(seq)? == row.get::<_, i64>(asked)?
+        && row.get::<_, i64>(of)? == session
+        && row.get_ref(below)?.as_str()? == subpath;
+    is_it.then_some(()).ok_or_else(damaged_index)
 }
 
 /// The lines of a transcript behind `after` to `until` (by seq), in order, until their bytes pass
@@ -83,7 +83,7 @@ pub(crate) fn page(
     let mut rows = statement.query(params![session, subpath, after, until])?;
     let (mut lines, mut bytes) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        check(row, session, subpath)?;
+        check(row, [1, 10, 11, 12], session, subpath)?;
         let line = stored(row)?;
         bytes += line.bytes().len();
         lines.push(line);
@@ -94,6 +94,25 @@ pub(crate) fn page(
     Ok(lines)
 }
 
+/// The entries of a transcript behind `after` to `until` (by seq), in order.
+pub(crate) fn entries(
+    db: &Connection,
+    (session, subpath, after, until): (i64, &str, i64, i64),
+) -> Result<Vec<String>> {
+    let sql = format!(
+        "SELECT m.entry, m.seq, m.session, m.subpath, i.seq FROM {NUMBERED}
+         WHERE i.session = ?1 AND i.subpath = ?2 AND i.seq > ?3 AND i.seq <= ?4 ORDER BY i.seq"
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![session, subpath, after, until])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        check(row, [1, 2, 3, 4], session, subpath)?;
+        entries.extend(row.get::<_, Option<String>>(0)?);
+    }
+    Ok(entries)
+}
+
 /// The last line of a transcript.
 pub(crate) fn last(db: &Connection, session: i64, subpath: &str) -> Result<Option<Stored>> {
     let sql = format!(
@@ -102,7 +121,7 @@ pub(crate) fn last(db: &Connection, session: i64, subpath: &str) -> Result<Optio
     );
     db.prepare_cached(&sql)?
         .query_row(params![session, subpath], |row| {
-            check(row, session, subpath)?;
+            check(row, [1, 10, 11, 12], session, subpath)?;
             stored(row)
         })
         .optional()
