@@ -22,6 +22,7 @@ mod context_rules;
 mod crash;
 mod crash_import;
 mod floors;
+mod fork_edges;
 mod forks;
 mod kit;
 mod oracle;

@@ -4,7 +4,7 @@ mod lines;
 mod main_line;
 
 pub(crate) use lines::{Stored, last, last_of_kind, page};
-pub(crate) use main_line::{Light, LightKind, entries_between, main_line, step};
+pub(crate) use main_line::{Light, LightKind, entries_between, last_on_line, main_line, step};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
