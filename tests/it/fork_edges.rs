@@ -106,3 +106,54 @@ fn a_line_that_repeats_a_uuid_repeats_it_in_a_fork() {
     assert_ne!(uuids[0], "a");
     assert_eq!(read_again(&fork), conversation(&fork));
 }
+
+#[test]
+fn a_fork_up_to_a_message_that_moves_no_head_ends_with_it_wherever_it_is_read() {
+    let test = TestStore::new();
+    let note = json!({"type": "attachment", "uuid": "note", "parentUuid": "a", "attachment": {"type": "todo"}});
+    let source = session(
+        &test.store,
+        &[
+            said("user", "a", None),
+            said("assistant", "b", Some("a")),
+            note,
+        ],
+    );
+    let fork = source.fork(&ForkOptions::new().up_to("note")).unwrap();
+    assert_eq!(conversation(&fork).len(), 2, "the prompt and the note");
+    assert_eq!(read_again(&fork), conversation(&fork));
+}
+
+#[test]
+fn a_fork_up_to_a_message_of_a_branch_left_behind_ends_with_it_wherever_it_is_read() {
+    let test = TestStore::new();
+    let source = session(
+        &test.store,
+        &[
+            said("user", "a", None),
+            said("assistant", "b", Some("a")),
+            said("user", "c", Some("b")),
+        ],
+    );
+    source.switch_to("b").unwrap();
+    append(&source, &[said("assistant", "late", Some("c"))]);
+    assert_eq!(conversation(&source), ["a", "b"]);
+    source.switch_to("c").unwrap();
+    let fork = source.fork(&ForkOptions::new().up_to("late")).unwrap();
+    assert_eq!(conversation(&fork).len(), 4);
+    assert_eq!(read_again(&fork), conversation(&fork));
+}
+
+#[test]
+fn where_a_fork_began_is_known_when_its_origin_is_deleted() {
+    let test = TestStore::new();
+    let source = session(
+        &test.store,
+        &[said("user", "a", None), said("assistant", "b", Some("a"))],
+    );
+    let middle = source.fork(&ForkOptions::new()).unwrap();
+    let at = conversation(&middle)[0].clone();
+    let fork = middle.fork(&ForkOptions::new().up_to(&at)).unwrap();
+    middle.delete().unwrap();
+    assert_eq!(fork.lineage().unwrap().forked_at, Some(at));
+}
