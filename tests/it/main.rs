@@ -24,6 +24,7 @@ mod crash_import;
 mod floors;
 mod fork_edges;
 mod forks;
+mod inferred_forks;
 mod kit;
 mod oracle;
 mod oracle_forks;

@@ -270,6 +270,17 @@ pub(crate) fn is_of_response(db: &Connection, id: i64, caller: i64) -> Result<bo
     .exists(params![id, caller])
 }
 
+/// The last message of a session that names the message of another it was copied from.
+pub(crate) fn last_copied(db: &Connection, session: i64) -> Result<Option<String>> {
+    db.prepare_cached(
+        "SELECT entry FROM messages
+         WHERE session = ?1 AND subpath = '' AND line IS NOT NULL AND instr(entry, '\"forkedFrom\"') > 0
+         ORDER BY line DESC LIMIT 1",
+    )?
+    .query_row([session], |row| row.get(0))
+    .optional()
+}
+
 /// When a message was said: by its own word, else when it was stored.
 pub(crate) fn said_ms(db: &Connection, id: i64) -> Result<Option<i64>> {
     db.prepare_cached("SELECT coalesce(timestamp_ms, stored_ms) FROM messages WHERE id = ?1")?
