@@ -123,18 +123,18 @@ pub(super) fn main_line(
         left = left.saturating_sub(read.sum());
         rows.extend(of_part);
     }
-    let line = MainLine::new(links(db, &mut rows)?);
+    let line = MainLine::new(links(db, history, &mut rows)?);
     Ok((rows, line))
 }
 
-fn links(db: &Connection, rows: &mut [Light]) -> Result<Vec<Link>> {
+fn links(db: &Connection, history: &History, rows: &mut [Light]) -> Result<Vec<Link>> {
     let on_line: IdMap<()> = rows.iter().map(|row| (row.id, ())).collect();
     let mut found = HashMap::new();
     rows.iter_mut()
         .map(|row| {
             let parent = match row.parent {
                 Some(id) if on_line.contains_key(&id) => Parent::At(id),
-                Some(id) => main_line_parent(db, id, &mut found)?,
+                Some(id) => main_line_parent(db, history, (row.id, id), &mut found)?,
                 None if row.names_parent => Parent::Missing,
                 None => Parent::Root,
             };
@@ -155,19 +155,20 @@ fn links(db: &Connection, rows: &mut [Light]) -> Result<Vec<Link>> {
         .collect()
 }
 
-/// The main-line message that a bookkeeping entry hangs from, through others of its like.
+/// The main-line message that a row hangs from through bookkeeping entries, given its parent.
 fn main_line_parent(
     db: &Connection,
-    from: i64,
+    history: &History,
+    (row, parent): (i64, i64),
     found: &mut HashMap<i64, Parent>,
 ) -> Result<Parent> {
     let mut passed = Vec::new();
-    let mut at = from;
+    let (mut row, mut at) = (row, parent);
     let parent = loop {
         if let Some(parent) = found.get(&at) {
             break *parent;
         }
-        if passed.contains(&at) {
+        if passed.contains(&at) || history.parent_in(db, row, Some(at))?.is_none() {
             break Parent::Missing;
         }
         passed.push(at);
@@ -176,7 +177,7 @@ fn main_line_parent(
             Some(step) if step.on_main_line => break Parent::At(at),
             Some(step) if step.is_sidechain => break Parent::Missing,
             Some(step) => match step.parent {
-                Some(parent) => at = parent,
+                Some(parent) => (row, at) = (at, parent),
                 None if step.names_parent => break Parent::Missing,
                 None => break Parent::Root,
             },
@@ -210,7 +211,8 @@ pub(super) fn preserved(db: &Connection, history: &History, boundary: i64) -> Re
             };
             let mut kept = vec![at];
             while at != head {
-                match messages::step(db, at)?.and_then(|step| step.parent) {
+                let parent = messages::step(db, at)?.and_then(|step| step.parent);
+                match history.parent_in(db, at, parent)? {
                     Some(parent) if !kept.contains(&parent) => at = parent,
                     _ => return Ok(Vec::new()),
                 }

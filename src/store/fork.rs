@@ -42,6 +42,8 @@ impl Session {
 struct Cut {
     lineage: LineageRow,
     head: Option<i64>,
+    /// Whether a reader takes the head for the head: it is the last that was said.
+    head_speaks: bool,
     tally: Tally,
 }
 
@@ -87,7 +89,7 @@ fn fork(tx: &Tx<'_>, session: &Session, options: &ForkOptions) -> Result<Session
     };
     transcripts::save(tx, &transcript)?;
     mark(tx, &row, transcript.next_seq)?;
-    introduce(tx, &row, &source, options)?;
+    introduce(tx, &row, &source, options, &cut)?;
     let detail = json!({"from": source.key.to_string(), "up_to": options.up_to}).to_string();
     operations::insert(tx, row.id, "fork", None, Some(&detail))?;
     sessions::find_row(tx, row.id)?.ok_or_else(|| Error::no_session(key.to_string()))
@@ -112,6 +114,8 @@ fn new_key(tx: &Tx<'_>, source: &SessionRow, options: &ForkOptions) -> Result<Se
 
 fn cut_at(tx: &Tx<'_>, history: &History, session: &Session, uuid: &str) -> Result<Cut> {
     let place = message_of(tx, history, session.key(), uuid)?;
+    let entry = messages::entry(tx, place.id)?;
+    let entry = entry.as_deref().and_then(Reading::of_entry);
     let lineage = LineageRow {
         base: place.session,
         last_seq: place.seq,
@@ -120,6 +124,7 @@ fn cut_at(tx: &Tx<'_>, history: &History, session: &Session, uuid: &str) -> Resu
     Ok(Cut {
         lineage,
         head: Some(place.id),
+        head_speaks: entry.is_some_and(|reading| reading.takes_the_head()),
         tally: tally_at(tx, place.session, place.seq)?,
     })
 }
@@ -142,6 +147,7 @@ fn cut_at_head(tx: &Tx<'_>, source: &SessionRow) -> Result<Cut> {
     Ok(Cut {
         lineage,
         head: transcript.head,
+        head_speaks: true,
         tally: source.tally.clone(),
     })
 }
@@ -179,6 +185,7 @@ fn introduce(
     fork: &SessionRow,
     source: &SessionRow,
     options: &ForkOptions,
+    cut: &Cut,
 ) -> Result<()> {
     let session = SessionTx::new(tx, fork.id, fork.key.clone());
     let given = options
@@ -189,7 +196,11 @@ fn introduce(
     let title = given.map_or_else(|| derived_title(source), String::from);
     let id = &fork.key.session_id;
     let mut entries = vec![json!({"type": "custom-title", "customTitle": title, "sessionId": id})];
-    if options.up_to.is_none() && left_turns::any(tx, source.id)? {
+    let moved = left_turns::any(tx, source.id)?;
+    if moved {
+        left_turns::note_any(tx, fork.id)?;
+    }
+    if moved || !cut.head_speaks {
         let history = History::of(tx, &session.row()?, "")?;
         let transcript = transcripts::find(tx, fork.id, "")?;
         let head = super::feed::head_uuid(tx, &history, transcript.and_then(|row| row.head))?;

@@ -39,6 +39,7 @@ pub(super) fn leave(
     let kept = turns_to(tx, history, to)?;
     for turn in turns_to(tx, history, from)?.difference(&kept) {
         left_turns::insert(tx, session, *turn)?;
+        left_turns::note_any(tx, session)?;
     }
     for turn in kept {
         left_turns::remove(tx, session, turn)?;

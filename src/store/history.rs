@@ -14,6 +14,7 @@ use crate::tables::lineage;
 use crate::tables::messages::{self, Place, Stored};
 use crate::tables::sessions::{self, SessionRow};
 use crate::transcript::derived::{derive, row_of};
+use crate::transcript::json::Object;
 use crate::transcript::line::Ending;
 use crate::transcript::remap::{Identity, remap};
 
@@ -228,6 +229,40 @@ impl History {
         Ok(entries)
     }
 
+    /// The parent of a row of this transcript, as long as that is in it: one that was stored later,
+    /// behind a fork's cut, is none here.
+    pub(crate) fn parent_in(
+        &self,
+        db: &Connection,
+        id: i64,
+        parent: Option<i64>,
+    ) -> Result<Option<i64>> {
+        // What was there before a row is in every transcript that holds the row.
+        let Some(late) = parent.filter(|parent| *parent > id) else {
+            return Ok(parent);
+        };
+        let place = messages::place_of(db, late)?;
+        Ok(place
+            .filter(|place| self.part_of(place).is_some())
+            .map(|place| place.id))
+    }
+
+    /// The message of the main line that was stored last before a row.
+    fn message_before(&self, db: &Connection, row: i64) -> Result<Option<i64>> {
+        let Some(place) = messages::place_of(db, row)? else {
+            return Ok(None);
+        };
+        let parts = self.parts.iter().rev();
+        for part in parts.filter(|part| part.after_seq < place.seq) {
+            let range = (part.after_seq, part.until_seq.min(place.seq - 1));
+            let found = messages::last_on_line(db, (part.owner, &self.subpath), range)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
     /// The entry of an inherited row, as it is shown here.
     pub(crate) fn shown_entry(
         &self,
@@ -286,38 +321,70 @@ impl<'h> Mapped<'h> {
         parent: Option<i64>,
         entry: &str,
     ) -> Result<String> {
-        let Self {
-            history,
-            part,
-            found,
-        } = self;
+        let history = self.history;
         let (Some(prefix), Some((origin, origin_id, origin_prefix))) =
             (&history.prefix, &history.origin)
         else {
             return Ok(entry.to_owned());
         };
-        let derived = uuid.map(|_| derive(prefix, id));
-        let parent = parent.map(|parent| derive(prefix, parent));
-        let there = match (uuid, origin_prefix) {
-            (Some(_), Some(origin_prefix)) if part.owner != *origin => derive(origin_prefix, id),
-            (uuid, _) => uuid.unwrap_or_default().to_owned(),
+        let copied = self.part.owner != *origin;
+        let there = |id: i64, uuid: &str| match origin_prefix {
+            Some(prefix) if copied => derive(prefix, id),
+            _ => uuid.to_owned(),
         };
+        let named = match uuid {
+            Some(uuid) => Some((id, there(id, uuid))),
+            None => self
+                .repeated(db, entry)?
+                .map(|(id, uuid)| (id, there(id, &uuid))),
+        };
+        let parent = match history.parent_in(db, id, parent)? {
+            None if uuid.is_some() => self.bridged(db, id, entry)?,
+            parent => parent,
+        };
+        let derived = named.as_ref().map(|(id, _)| derive(prefix, *id));
+        let parent = parent.map(|parent| derive(prefix, parent));
         let identity = Identity {
             session_id: &history.session_id,
             uuid: derived.as_deref(),
             parent_uuid: parent.as_deref(),
-            origin: (origin_id, &there),
+            origin: (
+                origin_id,
+                named.as_ref().map_or("", |(_, there)| there.as_str()),
+            ),
         };
         remap(entry, &identity, &mut |name| {
-            let row = match found.get(name) {
-                Some(row) => *row,
-                None => {
-                    let row = history.find_in(db, part, name)?;
-                    found.insert(name.to_owned(), row);
-                    row
-                }
-            };
-            Ok(row.map(|row| derive(prefix, row)))
+            Ok(self.find(db, name)?.map(|row| derive(prefix, row)))
         })
+    }
+
+    /// The row that a uuid in an entry of this part names.
+    fn find(&mut self, db: &Connection, uuid: &str) -> Result<Option<i64>> {
+        if let Some(row) = self.found.get(uuid) {
+            return Ok(*row);
+        }
+        let row = self.history.find_in(db, self.part, uuid)?;
+        self.found.insert(uuid.to_owned(), row);
+        Ok(row)
+    }
+
+    /// The row whose uuid an entry repeats, and that uuid: both are shown under the same one.
+    fn repeated(&mut self, db: &Connection, entry: &str) -> Result<Option<(i64, String)>> {
+        let uuid = Object::parse(entry).and_then(|entry| entry.string("uuid").map(String::from));
+        let Some(uuid) = uuid else { return Ok(None) };
+        Ok(self.find(db, &uuid)?.map(|row| (row, uuid)))
+    }
+
+    /// Where a message with a broken link is shown to hang: from the message before it, as the
+    /// conversation has it. Without a parent it would begin a new one wherever it is read.
+    fn bridged(&self, db: &Connection, id: i64, entry: &str) -> Result<Option<i64>> {
+        let is_broken = Object::parse(entry).is_some_and(|entry| {
+            let parent = entry.string("parentUuid");
+            parent.is_some_and(|uuid| !uuid.is_empty()) && !entry.is_true("isSidechain")
+        });
+        match is_broken {
+            true => self.history.message_before(db, id),
+            false => Ok(None),
+        }
     }
 }

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-use super::history::History;
 use super::session::Session;
 use crate::error::Result;
 use crate::model::{Kin, Lineage};
 use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
+use crate::transcript::derived::derive;
 
 impl Session {
     /// Its origins, the direct one first, and the sessions forked from it. Deleted ones are named
@@ -99,5 +99,10 @@ fn forked_at(db: &Connection, row: &SessionRow) -> Result<Option<String>> {
     else {
         return Ok(None);
     };
-    Ok(History::of(db, &origin, "")?.shown_uuid(&place))
+    // Whether the origin made it or inherited it is told by the row: of a deleted fork nothing says
+    // any more what it began with.
+    Ok(match &origin.fork_prefix {
+        Some(prefix) if place.session != origin.id => Some(derive(prefix, at)),
+        _ => place.uuid,
+    })
 }

@@ -10,10 +10,18 @@ pub(crate) fn contains(db: &Connection, session: i64, turn: i64) -> Result<bool>
         .exists(params![session, turn])
 }
 
-/// Whether any turn of a session was left behind.
+/// Stands for no turn: any was left behind once, in the session or in what it inherits.
+const ANY: i64 = 0;
+
+/// Whether any turn was ever left behind in what a session shows.
 pub(crate) fn any(db: &Connection, session: i64) -> Result<bool> {
     db.prepare_cached("SELECT 1 FROM left_turns WHERE session = ?1 LIMIT 1")?
         .exists([session])
+}
+
+/// Notes that some turn was left behind: that stays so when it is taken up again.
+pub(crate) fn note_any(tx: &Tx<'_>, session: i64) -> Result<()> {
+    insert(tx, session, ANY)
 }
 
 /// Notes that a turn was left behind.

@@ -2,6 +2,8 @@
 //!
 //! A [`Reading`] owns what it found, so that one thread can read while another stores.
 
+use std::borrow::Cow;
+
 use super::dialect::{Said, Usage, What};
 use super::json::Object;
 use super::line::{Ending, Fault, Segment, segments};
@@ -245,6 +247,13 @@ fn copied_from(entry: &Object<'_>) -> Option<String> {
         .and_then(|origin| origin.string("sessionId"));
     let named = origin.or_else(|| entry.string("requestSessionId"))?;
     (entry.string("sessionId").as_ref() != Some(&named)).then(|| named.into_owned())
+}
+
+/// The message of its origin that an entry was copied from, where the copy says so.
+pub(crate) fn copied_message(entry: &str) -> Option<String> {
+    let entry = Object::parse(entry)?;
+    let origin = entry.object("forkedFrom")?;
+    origin.string("messageUuid").map(Cow::into_owned)
 }
 
 /// A `last-prompt` entry that the client wrote because the user moved the head.

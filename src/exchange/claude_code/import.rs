@@ -16,6 +16,7 @@ use crate::model::SessionKey;
 use crate::store::Store;
 use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
+use crate::transcript::reading::copied_message;
 
 /// When a transaction holds enough. Longer ones would keep other writers waiting, and take more
 /// back when the process dies.
@@ -222,8 +223,22 @@ fn infer_origin(tx: &Tx<'_>, key: &SessionKey, origin: &str) -> Result<()> {
         return Ok(());
     };
     if fork.forked_from.is_none() {
-        let shared = messages::last_shared(tx, fork.id, origin.id)?;
+        let shared = match messages::last_shared(tx, fork.id, origin.id)? {
+            Some(shared) => Some(shared),
+            None => last_renamed(tx, fork.id, origin.id)?,
+        };
         sessions::set_origin(tx, fork.id, (origin.id, shared), None)?;
     }
     Ok(())
+}
+
+/// The last message that a fork with uuids of its own names in its origin.
+fn last_renamed(tx: &Tx<'_>, fork: i64, origin: i64) -> Result<Option<i64>> {
+    let copied = messages::last_copied(tx, fork)?;
+    let named = copied.as_deref().and_then(copied_message);
+    let place = match named {
+        Some(uuid) => messages::find_place(tx, origin, "", &uuid)?,
+        None => None,
+    };
+    Ok(place.map(|place| place.id))
 }

@@ -105,6 +105,21 @@ pub(crate) fn step(db: &Connection, id: i64) -> Result<Option<Step>> {
     .optional()
 }
 
+/// The last message of the main line behind `after` to `until` (by seq).
+pub(crate) fn last_on_line(
+    db: &Connection,
+    (session, subpath): (i64, &str),
+    (after, until): (i64, i64),
+) -> Result<Option<i64>> {
+    db.prepare_cached(
+        "SELECT id FROM messages
+         WHERE session = ?1 AND subpath = ?2 AND seq > ?3 AND seq <= ?4 AND line IS NOT NULL
+         ORDER BY seq DESC LIMIT 1",
+    )?
+    .query_row(params![session, subpath, after, until], |row| row.get(0))
+    .optional()
+}
+
 /// A main-line message's entry and how it is shown.
 #[derive(Clone, Debug)]
 pub(crate) struct EntryText {

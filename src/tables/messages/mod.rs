@@ -4,7 +4,7 @@ mod lines;
 mod main_line;
 
 pub(crate) use lines::{Stored, entries, last, last_of_kind, page};
-pub(crate) use main_line::{Light, LightKind, entries_between, main_line, step};
+pub(crate) use main_line::{Light, LightKind, entries_between, last_on_line, main_line, step};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -279,6 +279,17 @@ pub(crate) fn usage(db: &Connection, id: i64) -> Result<[Option<i64>; 4]> {
         "SELECT input_tokens, output_tokens, cache_read_tokens, cache_write_tokens FROM messages WHERE id = ?1",
     )?
     .query_row([id], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]))
+}
+
+/// The last message of a session that names the message of another it was copied from.
+pub(crate) fn last_copied(db: &Connection, session: i64) -> Result<Option<String>> {
+    db.prepare_cached(
+        "SELECT entry FROM messages
+         WHERE session = ?1 AND subpath = '' AND line IS NOT NULL AND instr(entry, '\"forkedFrom\"') > 0
+         ORDER BY line DESC LIMIT 1",
+    )?
+    .query_row([session], |row| row.get(0))
+    .optional()
 }
 
 /// When a message was said: by its own word, else when it was stored.
