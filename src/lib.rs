@@ -1,5 +1,6 @@
-//! Turnkeep keeps an AI agent's sessions in one SQLite file, so that an app can resume, search and
-//! audit them. A crash at any instant loses nothing that was acknowledged.
+//! Turnkeep keeps an AI agent's sessions in one SQLite file, so that an app can resume and
+//! fork them, and knows what was in flight. A crash at any instant loses nothing that was
+//! acknowledged.
 //!
 //! ```
 //! use turnkeep::{NewMessage, NewSession, Store};

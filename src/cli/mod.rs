@@ -41,7 +41,7 @@ enum Done {
 
 type Outcome = Result<Done, Failure>;
 
-/// Keep an AI agent's sessions in one SQLite file: resume, search and audit them.
+/// Keep an AI agent's sessions in one SQLite file: import, read, resume and fork them.
 #[derive(Debug, Parser)]
 #[command(name = "turnkeep", version, max_term_width = 80)]
 #[command(
