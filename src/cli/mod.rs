@@ -20,6 +20,7 @@ mod scene;
 mod scratch;
 mod show;
 mod tag;
+mod task;
 mod tool;
 mod verify;
 
@@ -82,6 +83,7 @@ enum Command {
     Tool(tool::Args),
     Scratch(scratch::Args),
     Scene(scene::Args),
+    Task(task::Args),
     Rename(rename::Args),
     Tag(tag::Args),
     Delete(delete::Args),
@@ -130,6 +132,7 @@ pub fn main() -> ExitCode {
         Command::Tool(args) => tool::run(&call, &args),
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),
+        Command::Task(args) => task::run(&call, &args),
         Command::Rename(args) => rename::run(&call, &args),
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::json;
-use turnkeep::{Scene, Session};
+use turnkeep::{PhaseState, Scene, Session};
 
 use super::fail::Failure;
 use super::out::{Out, Style, fit, time};
@@ -83,6 +83,13 @@ fn print(call: &Call, out: &mut Out, session: &Session) -> Result<(), Failure> {
         let text = format!("{} {} since {}", call.id, call.name, time(call.started_ms));
         line(out, "pending", &text)?;
     }
+    for (task, phases) in &scene.phases {
+        let done = phases
+            .iter()
+            .filter(|phase| phase.state == PhaseState::Done);
+        let text = format!("{task}: {} of {} done", done.count(), phases.len());
+        line(out, "phases", &text)?;
+    }
     for (key, value) in &scene.scratchpad {
         line(out, "note", &format!("{key} = {value}"))?;
     }
@@ -107,6 +114,7 @@ fn as_json(session: &Session, scene: &Scene) -> String {
         "messages": scene.context.messages.len(),
         "pending": pending,
         "scratchpad": scene.scratchpad,
+        "phases": scene.phases,
     })
     .to_string()
 }

@@ -7,8 +7,8 @@ use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::tables::{
-    blobs, import_sources, left_turns, lineage, listing_marks, messages, operations, scratchpad,
-    session_files, sessions, tool_attempts, tool_calls, tool_results, transcripts,
+    blobs, import_sources, left_turns, lineage, listing_marks, messages, operations, phase_claims,
+    scratchpad, session_files, sessions, tool_attempts, tool_calls, tool_results, transcripts,
 };
 
 impl SessionTx<'_, '_> {
@@ -26,6 +26,7 @@ impl SessionTx<'_, '_> {
         import_sources::delete(tx, id, None)?;
         left_turns::delete_all(tx, id)?;
         tool_attempts::delete_all(tx, id)?;
+        phase_claims::delete_all(tx, id)?;
         sessions::mark_deleted(tx, id)?;
         prune(tx, id)
     }

@@ -9,11 +9,12 @@ use super::context::{self, Context};
 use super::conversation;
 use super::history::History;
 use super::session::Session;
+use super::tasks::Phase;
 use super::write::SessionTx;
 use crate::error::{Error, Result};
 use crate::model::{ToolCall, ToolState};
 use crate::tables::messages::{self, LightKind};
-use crate::tables::{scratchpad as notes, tool_calls, tool_results, transcripts};
+use crate::tables::{tool_calls, tool_results, transcripts};
 use crate::transcript::chain::walk;
 use crate::transcript::compaction::Boundary;
 use crate::transcript::context::OpenEnd;
@@ -43,6 +44,8 @@ pub struct Scene {
     pub pending: Vec<ToolCall>,
     /// The session's notes.
     pub scratchpad: BTreeMap<String, Value>,
+    /// Its tasks, by name, with their phases in order.
+    pub phases: BTreeMap<String, Vec<Phase>>,
 }
 
 /// Tokens along a conversation, as the provider counted them.
@@ -66,13 +69,18 @@ impl Session {
     pub fn scene(&self) -> Result<Scene> {
         let pending = self.tools().pending()?;
         let scratchpad = self.scratchpad().list()?;
+        let own = self.scratchpad().reserved()?;
+        let mut phases = BTreeMap::new();
+        for task in self.tasks()? {
+            phases.insert(task.clone(), self.find_task(&task)?.phases()?);
+        }
         self.store().db().read(|db| {
             let row = self.row(db)?;
             let history = History::of(db, &row, "")?;
             let head = transcripts::find(db, row.id, "")?.and_then(|row| row.head);
             let spent = spent(db, &history, head)?;
-            let number = |key: &str| scratchpad.get(key).and_then(Value::as_u64).unwrap_or(0);
-            let task = scratchpad.get(TASK).and_then(Value::as_str);
+            let number = |key: &str| own.get(key).and_then(Value::as_u64).unwrap_or(0);
+            let task = own.get(TASK).and_then(Value::as_str);
             Ok(Scene {
                 task: task.or(row.tally.listing.first_prompt()).map(String::from),
                 rounds: number(ROUNDS_BEFORE) + spent.rounds,
@@ -83,13 +91,8 @@ impl Session {
                     .into_iter()
                     .filter(|call| call.state == ToolState::Pending)
                     .collect(),
-                scratchpad: scratchpad
-                    .iter()
-                    .filter(|(key, _)| {
-                        ![TASK, ROUNDS_BEFORE, TOKENS_BEFORE].contains(&key.as_str())
-                    })
-                    .map(|(key, value)| (key.clone(), value.clone()))
-                    .collect(),
+                scratchpad,
+                phases,
             })
         })
     }
@@ -102,7 +105,7 @@ impl Session {
         if task.trim().is_empty() {
             return Err(Error::invalid("task", "it is blank"));
         }
-        self.scratchpad().set(TASK, task)
+        self.write(|tx| tx.set_task(task))
     }
 
     /// Adds tokens that no stored response tells of to those used.
@@ -121,19 +124,16 @@ impl SessionTx<'_, '_> {
             if more == 0 {
                 continue;
             }
-            let note = match notes::newest(self.tx(), self.row()?.id)? {
-                Some(newest) => notes::find(self.tx(), newest, key)?,
-                None => None,
-            };
-            let before: u64 = note.and_then(|note| note.value?.parse().ok()).unwrap_or(0);
-            self.set(key, before.saturating_add(more))?;
+            let before = self.noted(key)?.and_then(|note| note.as_u64());
+            let before = before.unwrap_or(0);
+            self.set_reserved(key, before.saturating_add(more))?;
         }
         Ok(())
     }
 
     /// Sets the task.
     pub(crate) fn set_task(&self, task: &str) -> Result<()> {
-        self.set(TASK, task)
+        self.set_reserved(TASK, task)
     }
 }
 

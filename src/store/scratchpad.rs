@@ -17,7 +17,11 @@ use crate::error::{Error, Result};
 use crate::tables::scratchpad::{self as notes, NoteRow};
 use crate::tables::{messages, transcripts};
 
-/// The scratchpad of a session.
+/// How the keys begin that the library keeps its own notes under.
+pub(super) const RESERVED: &str = "turnkeep:";
+
+/// The scratchpad of a session. Keys that begin with `turnkeep:` are the library's own: they can be
+/// read, are not listed, and an app cannot set them.
 #[derive(Clone, Debug)]
 pub struct Scratchpad {
     session: Session,
@@ -76,7 +80,14 @@ impl Scratchpad {
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted.
     pub fn list(&self) -> Result<BTreeMap<String, Value>> {
-        self.read(None, all)
+        let notes = self.read(None, all)?;
+        Ok(notes.into_iter().filter(of_the_app).collect())
+    }
+
+    /// The library's own notes.
+    pub(super) fn reserved(&self) -> Result<BTreeMap<String, Value>> {
+        let notes = self.read(None, all)?;
+        Ok(notes.into_iter().filter(|note| !of_the_app(note)).collect())
     }
 
     /// All keys with the values they had when a message was stored.
@@ -84,7 +95,8 @@ impl Scratchpad {
     /// # Errors
     /// [`Error::NotFound`] if the message is none of this session.
     pub fn list_at(&self, message: &str) -> Result<BTreeMap<String, Value>> {
-        self.read(Some(message), all)
+        let notes = self.read(Some(message), all)?;
+        Ok(notes.into_iter().filter(of_the_app).collect())
     }
 
     /// The values that a key had, newest first, on the way that led to the present one.
@@ -119,8 +131,14 @@ impl Scratchpad {
     /// Sets a key to any value that can be JSON.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an empty key or a value that cannot be JSON.
+    /// [`Error::Invalid`] for an empty or reserved key, or a value that cannot be JSON.
     pub fn set(&self, key: &str, value: impl Serialize) -> Result<()> {
+        may_set(key)?;
+        self.set_reserved(key, value)
+    }
+
+    /// Sets a key, also one of the library's own.
+    pub(super) fn set_reserved(&self, key: &str, value: impl Serialize) -> Result<()> {
         self.session.write(|tx| tx.set(key, value))
     }
 
@@ -143,11 +161,7 @@ impl Scratchpad {
         new: Option<&Value>,
     ) -> Result<()> {
         self.session.write(|tx| {
-            let newest = notes::newest(tx.tx(), tx.row()?.id)?;
-            let present = match newest {
-                Some(newest) => value(notes::find(tx.tx(), newest, key)?)?,
-                None => None,
-            };
+            let present = tx.noted(key)?;
             if present.as_ref() != expected {
                 let present =
                     present.map_or_else(|| "not there".to_owned(), |value| value.to_string());
@@ -213,8 +227,14 @@ impl SessionTx<'_, '_> {
     /// Sets a key of the scratchpad.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an empty key or a value that cannot be JSON.
+    /// [`Error::Invalid`] for an empty or reserved key, or a value that cannot be JSON.
     pub fn set(&self, key: &str, value: impl Serialize) -> Result<()> {
+        may_set(key)?;
+        self.set_reserved(key, value)
+    }
+
+    /// Sets a key, also one of the library's own.
+    pub(super) fn set_reserved(&self, key: &str, value: impl Serialize) -> Result<()> {
         let value = serde_json::to_string(&value).map_err(|error| {
             Error::invalid(format!("scratchpad key `{key}`"), error.to_string())
         })?;
@@ -226,6 +246,7 @@ impl SessionTx<'_, '_> {
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted in this transaction.
     pub fn unset(&self, key: &str) -> Result<()> {
+        may_set(key)?;
         let newest = notes::newest(self.tx(), self.row()?.id)?;
         let there = match newest {
             Some(newest) => {
@@ -240,6 +261,14 @@ impl SessionTx<'_, '_> {
         }
     }
 
+    /// The value of a key now.
+    pub(super) fn noted(&self, key: &str) -> Result<Option<Value>> {
+        match notes::newest(self.tx(), self.row()?.id)? {
+            Some(newest) => value(notes::find(self.tx(), newest, key)?),
+            None => Ok(None),
+        }
+    }
+
     fn note_down(&self, key: &str, value: Option<&str>) -> Result<()> {
         if key.is_empty() {
             return Err(Error::invalid("scratchpad key", "it is empty"));
@@ -249,6 +278,20 @@ impl SessionTx<'_, '_> {
         let note = notes::insert(tx, id, notes::newest(tx, id)?, key, value, head)?;
         Ok(notes::set_newest(tx, id, Some(note))?)
     }
+}
+
+fn of_the_app((key, _): &(String, Value)) -> bool {
+    !key.starts_with(RESERVED)
+}
+
+fn may_set(key: &str) -> Result<()> {
+    if key.starts_with(RESERVED) {
+        return Err(Error::invalid(
+            format!("scratchpad key `{key}`"),
+            format!("keys that begin with `{RESERVED}` are the library's own; take another"),
+        ));
+    }
+    Ok(())
 }
 
 fn value(note: Option<NoteRow>) -> Result<Option<Value>> {

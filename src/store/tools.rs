@@ -305,9 +305,18 @@ fn shown(
 
 /// A name for the call that is the same at every attempt: made from what names the call.
 fn idempotency_key(session: &SessionRow, message: &str, id: &str) -> String {
-    let name = json!([session.key.project_key, session.key.session_id, message, id]).to_string();
+    stable_id(&[
+        &session.key.project_key,
+        &session.key.session_id,
+        message,
+        id,
+    ])
+}
+
+/// An id in the form of a uuid that is always the same for the same names.
+pub(super) fn stable_id(names: &[&str]) -> String {
     let mut bytes = [0; 16];
-    bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    bytes.copy_from_slice(&blake3::hash(json!(names).to_string().as_bytes()).as_bytes()[..16]);
     uuid::Builder::from_custom_bytes(bytes)
         .into_uuid()
         .to_string()

@@ -10,6 +10,7 @@ pub(crate) mod lineage;
 pub(crate) mod listing_marks;
 pub(crate) mod messages;
 pub(crate) mod operations;
+pub(crate) mod phase_claims;
 pub(crate) mod scratchpad;
 pub(crate) mod session_files;
 pub(crate) mod sessions;
