@@ -181,10 +181,10 @@ impl Error {
             Self::NotFound {
                 what: "session", ..
             } => Some("`turnkeep ls` lists the sessions of a store"),
-            Self::NotFound { what: "store", .. } => {
-                Some("`turnkeep import` makes one; `--store FILE` or TURNKEEP_STORE names another")
-            }
-            Self::Conflict(_) => Some("read the session again and decide on what is there now"),
+            Self::NotFound { what: "store", .. } => Some(
+                "`turnkeep import` and `append --create` make one; `--store FILE` or TURNKEEP_STORE names another",
+            ),
+            Self::Conflict(_) => Some("look at what is there now and decide again"),
             Self::Busy { .. } => Some("try again, or allow a longer wait"),
             Self::NewerSchema { .. } => Some("open it with the newer release; it was not changed"),
             Self::Damaged { .. } => Some(
@@ -192,7 +192,9 @@ impl Error {
             ),
             Self::NotAStore { .. } => Some("name another file; this one was not changed"),
             Self::ReadOnly { .. } => Some("make the file and its folder writable, or open a copy"),
-            Self::Full { .. } => Some("free some space and try again; the store is as it was"),
+            Self::Full { .. } => {
+                Some("free some space and try again; what was stored before stays")
+            }
             Self::Gone { .. } => Some("put the file back, or open the store anew"),
             Self::ForkedProcess => Some("open the store in the process that uses it"),
             _ => None,

@@ -1,8 +1,9 @@
 //! `turnkeep branches`
 
 use serde_json::json;
+use unicode_width::UnicodeWidthStr;
 
-use super::out::{Out, Style, count, fit, time};
+use super::out::{Out, Style, count, fit, pad, time};
 use super::place::session;
 use super::{Call, Done, Outcome};
 
@@ -53,10 +54,10 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     }
     for branch in &branches {
         let mark = if branch.is_current { "*" } else { " " };
-        let at = branch.timestamp_ms.map(time).unwrap_or_default();
+        let at = pad(&branch.timestamp_ms.map(time).unwrap_or_default(), 16);
         let messages = count(branch.messages as u64, "entry");
         let head = format!("{mark} {}  {at}  {messages}", fit(&branch.leaf, 36));
-        let room = out.width().saturating_sub(head.chars().count() + 2);
+        let room = out.width().saturating_sub(head.width() + 2);
         let prompt = fit(branch.prompt.as_deref().unwrap_or(""), room.max(8));
         out.line(&format!("{head}  {}", out.styled(Style::Dim, &prompt)))?;
     }

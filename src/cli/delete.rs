@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde_json::json;
 
-use super::out::{Out, count};
+use super::out::{Out, count, harmless_line};
 use super::place::session;
 use super::{Call, Done, Outcome};
 
@@ -30,7 +30,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.open(false)?;
     let session = session(&store, &args.id, args.project.as_deref())?;
     let info = session.info()?;
-    let key = session.key().to_string();
+    let key = harmless_line(&session.key().to_string());
     if !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal() {
         let name = info.summary.as_deref().unwrap_or("nothing said yet");
         eprint!(

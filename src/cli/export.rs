@@ -91,7 +91,8 @@ fn write_new(
         Failure::wrong_use(message).hint("name a file that is not there yet, in a folder that is")
     };
     if path.exists() {
-        return Err(cannot(io::ErrorKind::AlreadyExists.into()));
+        let message = format!("{} is there already; nothing was written", path.display());
+        return Err(Failure::wrong_use(message).hint("name a file that is not there yet"));
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.tmp", std::process::id()));

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use serde_json::json;
 use turnkeep::{Error, ErrorKind};
 
+use super::out::harmless;
+
 const OTHER: u8 = 1;
 const WRONG_USE: u8 = 2;
 const NOT_FOUND: u8 = 3;
@@ -67,9 +69,9 @@ impl Failure {
                 json!({"error": {"kind": kind, "message": message, "hint": hint}})
             );
         } else {
-            eprintln!("error: {message}");
+            eprintln!("error: {}", harmless(&message));
             if let Some(hint) = hint {
-                eprintln!("hint: {hint}");
+                eprintln!("hint: {}", harmless(&hint));
             }
         }
         ExitCode::from(code)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use turnkeep::ForkOptions;
 
-use super::out::Out;
+use super::out::{Out, harmless_line};
 use super::place::session;
 use super::{Call, Done, Outcome};
 
@@ -58,7 +58,11 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         let at = lineage
             .forked_at
             .map_or_else(String::new, |uuid| format!(" up to {uuid}"));
-        out.line(&format!("{}\nforked from {}{at}", fork.id(), source.key()))?;
+        let source = harmless_line(&source.key().to_string());
+        out.line(&format!(
+            "{}\nforked from {source}{at}",
+            harmless_line(fork.id())
+        ))?;
     }
     Ok(Done::All)
 }

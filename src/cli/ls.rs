@@ -141,9 +141,18 @@ fn print(out: &mut Out, sessions: &[SessionInfo]) -> io::Result<()> {
     if sessions.is_empty() {
         return out.line("no sessions");
     }
-    for info in sessions {
-        let id = pad(&short(&info.session_id, sessions), 10);
-        let messages = pad(&count(info.messages, "message"), 14);
+    let ids: Vec<String> = sessions
+        .iter()
+        .map(|info| short(&info.session_id, sessions))
+        .collect();
+    let counts: Vec<String> = sessions
+        .iter()
+        .map(|info| count(info.messages, "message"))
+        .collect();
+    let widest = |all: &[String]| all.iter().map(|text| text.width()).max().unwrap_or(0);
+    let columns = (widest(&ids), widest(&counts));
+    for ((info, id), messages) in sessions.iter().zip(&ids).zip(&counts) {
+        let (id, messages) = (pad(id, columns.0), pad(messages, columns.1));
         let tag = info
             .tag
             .as_ref()
@@ -151,7 +160,7 @@ fn print(out: &mut Out, sessions: &[SessionInfo]) -> io::Result<()> {
         let place = fit(place(info), 16);
         let rest = out
             .width()
-            .saturating_sub(10 + 18 + 14 + tag.width() + place.width() + 2);
+            .saturating_sub(columns.0 + columns.1 + 22 + tag.width() + place.width() + 2);
         let name = info.summary.as_deref().unwrap_or("(nothing said yet)");
         let name = out.styled(Style::Bold, &fit(name, rest.max(12)));
         let (messages, place) = (
@@ -159,7 +168,7 @@ fn print(out: &mut Out, sessions: &[SessionInfo]) -> io::Result<()> {
             out.styled(Style::Dim, &place),
         );
         out.line(&format!(
-            "{id}{}  {messages}{name}{tag}  {place}",
+            "{id}  {}  {messages}  {name}{tag}  {place}",
             time(info.last_modified_ms)
         ))?;
     }

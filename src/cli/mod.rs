@@ -114,7 +114,17 @@ fn not_a_flag(arg: OsString) -> OsString {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = Args::parse_from(std::env::args_os().map(not_a_flag));
+    let args: Vec<OsString> = std::env::args_os().map(not_a_flag).collect();
+    let as_json = args.iter().any(|arg| arg == "--json");
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(error) if error.use_stderr() && as_json => {
+            let message = error.to_string();
+            let message = message.trim().trim_start_matches("error: ");
+            return Failure::wrong_use(message).report(true);
+        }
+        Err(error) => error.exit(),
+    };
     let call = Call {
         store: args.store,
         json: args.json,

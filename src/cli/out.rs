@@ -91,7 +91,10 @@ impl Out {
             });
             return Ok(self.line(&shown.to_string())?);
         }
-        Ok(self.line(&format!("{what} {}", session.key()))?)
+        Ok(self.line(&format!(
+            "{what} {}",
+            harmless_line(&session.key().to_string())
+        ))?)
     }
 }
 
@@ -115,7 +118,7 @@ fn local(epoch_ms: i64) -> Option<DateTime<Local>> {
 /// `text` on one line, without control characters, cut to `columns` at a character.
 pub(super) fn fit(text: &str, columns: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let flat: String = flat.chars().filter(|letter| !letter.is_control()).collect();
+    let flat: String = flat.chars().filter(|letter| !steers(*letter)).collect();
     if flat.width() <= columns {
         return flat;
     }
@@ -167,13 +170,24 @@ pub(super) fn count(number: u64, noun: &str) -> String {
 pub(super) fn harmless(text: &str) -> String {
     text.chars()
         .map(|letter| {
-            if letter.is_control() && !matches!(letter, '\n' | '\t') {
+            if steers(letter) && !matches!(letter, '\n' | '\t') {
                 '\u{fffd}'
             } else {
                 letter
             }
         })
         .collect()
+}
+
+/// The same, and on one line.
+pub(super) fn harmless_line(text: &str) -> String {
+    harmless(text).replace(['\n', '\t'], "\u{fffd}")
+}
+
+/// Whether a terminal does something else with it than show it: controls, and what turns the
+/// direction of the text around it.
+fn steers(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use turnkeep::{ContextMessage, ResumeOptions};
 
 use super::fail::Failure;
-use super::out::{Out, Style, harmless};
+use super::out::{Out, Style, harmless, harmless_line};
 use super::place::{scope, session};
 use super::{Call, Done, Outcome};
 
@@ -86,7 +86,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         out.line(&json)?;
         return Ok(Done::All);
     }
-    out.line(&out.styled(Style::Bold, &session.key().to_string()))?;
+    out.line(&out.styled(Style::Bold, &harmless_line(&session.key().to_string())))?;
     for message in &resumed.context.messages {
         let json = serde_json::to_string(message).map_err(io::Error::other)?;
         out.line(&harmless(&json))?;

@@ -1,12 +1,12 @@
 //! `turnkeep show`
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use turnkeep::{EntryPart, Line, Session};
 
 use super::fail::Failure;
-use super::out::{Out, Style, clock, count, fit, harmless, time};
+use super::out::{Out, Style, clock, count, fit, harmless, harmless_line, time};
 use super::place::session;
 use super::{Call, Done, Outcome};
 
@@ -63,7 +63,11 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     if args.markdown {
         let mut text = Vec::new();
         turnkeep::export_markdown(&session, &args.subpath, &mut text)?;
-        out.bytes(&text)?;
+        if io::stdout().is_terminal() {
+            out.bytes(harmless(&String::from_utf8_lossy(&text)).as_bytes())?;
+        } else {
+            out.bytes(&text)?;
+        }
     } else if args.follow {
         follow(call, args, &session, &mut out)?;
     } else if args.context {
@@ -79,7 +83,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
             let entries: Vec<String> = lines.iter().filter_map(Line::to_json).collect();
             array(&mut out, &entries)?;
         } else {
-            heading(&mut out, &session)?;
+            heading(&mut out, &session, &args.subpath)?;
             for line in lines {
                 print_line(&mut out, line)?;
             }
@@ -98,7 +102,7 @@ fn conversation(call: &Call, args: &Args, session: &Session, out: &mut Out) -> R
         let entries: Vec<String> = entries.iter().map(|entry| entry.entry.clone()).collect();
         return Ok(array(out, &entries)?);
     }
-    heading(out, session)?;
+    heading(out, session, &args.subpath)?;
     for entry in entries.iter().filter(|entry| entry.is_visible) {
         print_entry(out, &entry.kind, entry.timestamp_ms, &entry.entry)?;
     }
@@ -111,6 +115,12 @@ fn conversation(call: &Call, args: &Args, session: &Session, out: &mut Out) -> R
         let note = format!("what came before ({ancestor}) is not in this session");
         out.line(&out.styled(Style::Dim, &note))?;
     }
+    if args.subpath.is_empty() {
+        for subpath in session.subpaths()? {
+            let note = format!("--subpath {}", harmless_line(&subpath));
+            out.line(&out.styled(Style::Dim, &note))?;
+        }
+    }
     Ok(())
 }
 
@@ -121,7 +131,7 @@ fn context(call: &Call, args: &Args, session: &Session, out: &mut Out) -> Result
         let json = serde_json::to_string(messages).map_err(io::Error::other)?;
         return Ok(out.line(&json)?);
     }
-    heading(out, session)?;
+    heading(out, session, &args.subpath)?;
     for message in messages {
         let json = serde_json::to_string(message).map_err(io::Error::other)?;
         out.line(&harmless(&json))?;
@@ -189,11 +199,17 @@ fn print_spoken(out: &mut Out, line: &Line) -> io::Result<()> {
     }
 }
 
-fn heading(out: &mut Out, session: &Session) -> Result<(), Failure> {
+fn heading(out: &mut Out, session: &Session, subpath: &str) -> Result<(), Failure> {
     let info = session.info()?;
     let name = info.summary.as_deref().unwrap_or("(nothing said yet)");
     out.line(&out.styled(Style::Bold, &fit(name, out.width())))?;
-    out.line(&out.styled(Style::Dim, &session.key().to_string()))?;
+    let key = harmless_line(&session.key().to_string());
+    out.line(&out.styled(Style::Dim, &key))?;
+    if !subpath.is_empty() {
+        let subpath = fit(subpath, out.width());
+        out.line(&out.styled(Style::Dim, &subpath))?;
+        return Ok(out.line("")?);
+    }
     let mut facts: Vec<String> = info.cwd.into_iter().collect();
     // The client says HEAD where there is no branch.
     let branch = info.git_branch.filter(|branch| branch != "HEAD");

@@ -99,7 +99,7 @@ pub(super) fn read_from(
         missing_ancestor,
         entries: places
             .iter()
-            .filter_map(|place| shown(&mut rows[*place]))
+            .filter_map(|place| shown(&mut rows[*place], history.subpath().is_empty()))
             .collect(),
     })
 }
@@ -302,13 +302,14 @@ fn show(db: &Connection, history: &History, rows: &mut [Light], places: &[usize]
     Ok(())
 }
 
-fn shown(row: &mut Light) -> Option<ConversationEntry> {
+fn shown(row: &mut Light, of_main: bool) -> Option<ConversationEntry> {
     let text = row.text.take()?;
     let speaks = matches!(row.kind, LightKind::User | LightKind::Assistant);
     Some(ConversationEntry {
         uuid: text.uuid,
         kind: text.kind,
-        is_visible: speaks && !row.is_meta && !text.is_sidechain,
+        // Every entry of a sub-agent is a sidechain's: in its own transcript that hides nothing.
+        is_visible: speaks && !row.is_meta && !(of_main && text.is_sidechain),
         timestamp_ms: row.timestamp_ms,
         entry: text.entry,
         id: row.id,

@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 use crate::model::SessionFilter;
 use crate::tables::sessions::{self, SessionRow};
 
+/// How many candidates are looked at.
+const MOST: usize = 1000;
+
 /// Where to look for a session.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
@@ -55,7 +58,7 @@ impl Sessions {
             let in_scope = |rows: Vec<SessionRow>| -> Vec<SessionRow> {
                 rows.into_iter().filter(|row| scope.holds(row)).collect()
             };
-            let found = in_scope(sessions::with_id_prefix(db, name, 1000)?);
+            let found = in_scope(sessions::with_id_prefix(db, name, MOST)?);
             let exact: Vec<_> = found
                 .iter()
                 .filter(|row| row.key.session_id == name)
@@ -109,8 +112,9 @@ fn only(name: &str, mut rows: Vec<SessionRow>) -> Result<Option<SessionRow>> {
             ""
         };
         let why = format!(
-            "`{name}` fits {} sessions: {}{more}",
+            "`{name}` fits {}{} sessions: {}{more}",
             rows.len(),
+            if rows.len() == MOST { " or more" } else { "" },
             shown.join(", ")
         );
         return Err(Error::invalid("session", why));

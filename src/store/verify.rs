@@ -23,7 +23,8 @@ const BYTES: usize = 8 << 20;
 pub struct Verified {
     /// How many sessions were checked.
     pub sessions: u64,
-    /// How many entries were read again.
+    /// How many entries are stored, sub-agents' as well; what a fork shows of another session is
+    /// counted there.
     pub entries: u64,
     /// What is wrong. Empty: all is well.
     pub findings: Vec<Finding>,
@@ -116,6 +117,7 @@ fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> 
             continue;
         };
         let (next_seq, next_line, entries) = checks::counted(db, row.id, &subpath)?;
+        verified.entries += u64::try_from(entries).unwrap_or(0);
         let dangling = messages::count_dangling(db, row.id, &subpath)?;
         let kept = (
             transcript.next_seq,
@@ -133,7 +135,6 @@ fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> 
             ));
         }
     }
-    verified.entries += u64::try_from(counted.entries).unwrap_or(0);
     Ok(())
 }
 

@@ -61,6 +61,12 @@ impl<'t, 'c> SessionTx<'t, 'c> {
         }
         let row = self.row()?;
         let transcript = transcripts::find(self.tx, self.id, &options.subpath)?;
+        if message.uuid.as_deref() == Some("") {
+            return Err(Error::invalid(
+                "uuid",
+                "it is empty; leave it out for a new one",
+            ));
+        }
         let uuid = message
             .uuid
             .clone()

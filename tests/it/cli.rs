@@ -449,3 +449,96 @@ fn every_command_is_documented_and_explains_itself() {
         insta::assert_snapshot!(format!("help_{name}"), program.run(&[name, "--help"]).out);
     }
 }
+
+#[test]
+fn a_sub_agents_conversation_is_shown_and_named() {
+    let program = Turnkeep::with("transcripts/subagent_foreground");
+    let shown = program.run(&["show", "fdde"]).out;
+    let subpath = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("--subpath "))
+        .unwrap_or_else(|| panic!("{shown}"))
+        .to_owned();
+    let agent = program.run(&["show", "fdde", "--subpath", &subpath]).out;
+    assert!(
+        agent.contains("\nuser") && agent.contains("\nassistant"),
+        "{agent}"
+    );
+    let markdown = program
+        .run(&["show", "fdde", "--markdown", "--subpath", &subpath])
+        .out;
+    assert!(markdown.lines().count() > 5, "{markdown}");
+}
+
+#[test]
+fn a_second_import_counts_the_same_sessions_and_entries_as_the_first_and_as_verify() {
+    let program = Turnkeep::new();
+    let folder = fixture_path("transcripts/subagent_foreground");
+    let first = program
+        .run(&["import", folder.to_str().unwrap(), "--json"])
+        .json();
+    let second = program
+        .run(&["import", folder.to_str().unwrap(), "--json"])
+        .json();
+    let verified = program.run(&["verify", "--json"]).json();
+    assert!(first["sessions"].as_u64().unwrap() > 0);
+    for field in ["sessions", "entries"] {
+        assert_eq!(first[field], second[field], "{field}");
+        assert_eq!(first[field], verified[field], "{field}");
+    }
+    assert_eq!(second["new_entries"], json!(0));
+}
+
+#[test]
+fn an_export_that_cannot_name_a_file_writes_none() {
+    let program = Turnkeep::new();
+    for key in ["p/0", "a"] {
+        program.run_with(
+            &["append", "s", "--project", key, "--create"],
+            "{\"type\":\"x\"}",
+        );
+    }
+    let out = program.folder.path().join("out");
+    let ran = program.run(&["export", "--claude-code", out.to_str().unwrap()]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("p/0/s"), "{}", ran.err);
+    assert!(!out.exists());
+}
+
+#[test]
+fn names_cannot_steer_the_terminal() {
+    let program = Turnkeep::new();
+    let id = "\u{1b}[31mred\u{202e}\nline";
+    program.run_with(
+        &["append", id, "--project", "p", "--create"],
+        "{\"type\":\"x\"}",
+    );
+    for command in [
+        &["show", id][..],
+        &["resume", id],
+        &["rename", id, "a title"],
+        &["fork", id, "--title", "t"],
+        &["show", "\u{1b}[31mnone"],
+        &["delete", id, "--yes"],
+    ] {
+        let ran = program.run(command);
+        let all = ran.out + &ran.err;
+        assert!(
+            !all.is_empty() && !all.contains(['\u{1b}', '\u{202e}']),
+            "{command:?}: {all:?}"
+        );
+    }
+}
+
+#[test]
+fn wrong_use_is_told_as_json_too() {
+    let program = Turnkeep::new();
+    for command in [&["ls", "--bogus", "--json"][..], &["show", "--json"]] {
+        let ran = program.run(command);
+        assert_eq!(
+            (ran.code, ran.error()["kind"].as_str()),
+            (2, Some("invalid")),
+            "{command:?}"
+        );
+    }
+}

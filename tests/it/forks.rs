@@ -5,7 +5,7 @@ use turnkeep::{
     AppendOptions, ErrorKind, ForkOptions, NewMessage, NewSession, ResumeOptions, Session, Store,
 };
 
-use crate::kit::{TestStore, all_sessions, exported};
+use crate::kit::{TestStore, all_sessions, exported, import};
 
 fn talk(store: &Store, turns: usize) -> (Session, Vec<String>) {
     let session = store
@@ -303,4 +303,31 @@ fn a_lease_keeps_others_out_and_a_taken_over_one_is_refused() {
     );
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(texts(&session).len(), 3);
+}
+
+#[test]
+fn a_fork_behind_a_broken_link_goes_out_and_comes_in_with_what_came_before() {
+    let (test, _) = TestStore::with("transcripts/torn_tail");
+    let folder = test.path("out");
+    let mut compared = 0;
+    for session in all_sessions(&test.store) {
+        let conversation = session.conversation("").unwrap();
+        if conversation.repaired_links.is_empty() {
+            continue;
+        }
+        for entry in &conversation.entries {
+            let fork = session
+                .fork(&ForkOptions::new().up_to(&entry.uuid))
+                .unwrap();
+            let out = folder.join(compared.to_string());
+            turnkeep::claude_code::export_config_folder(&out, std::slice::from_ref(&fork)).unwrap();
+            let again = TestStore::new();
+            import(&again.store, &out);
+            let copy = again.store.sessions().get(fork.key()).unwrap();
+            let (copy, fork) = (copy.context("").unwrap(), fork.context("").unwrap());
+            assert_eq!(copy.messages, fork.messages, "up to {}", entry.uuid);
+            compared += 1;
+        }
+    }
+    assert!(compared > 0, "no fixture has a broken link");
 }

@@ -30,23 +30,15 @@ pub struct ExportReport {
 /// owner alone.
 ///
 /// # Errors
-/// [`Error::Invalid`] if an id cannot name a file; [`Error::Conflict`] if a file is there already
+/// [`Error::Invalid`] if an id cannot name a file: nothing is written then; [`Error::Conflict`] if a file is there already
 /// with another content. A file is written whole or not at all; those written before stay.
 pub fn export_config_folder(folder: &Path, sessions: &[Session]) -> Result<ExportReport> {
     let mut report = ExportReport::default();
     for session in sessions {
+        check_names(session)?;
+    }
+    for session in sessions {
         let key = session.key();
-        for (what, name) in [
-            ("project key", &key.project_key),
-            ("session id", &key.session_id),
-        ] {
-            if !is_component(name) {
-                let why = format!(
-                    "`{name}` cannot name a file or folder; export this session as JSONL instead"
-                );
-                return Err(Error::invalid(what, why));
-            }
-        }
         let project = folder.join("projects").join(&key.project_key);
         let own = project.join(&key.session_id);
         // A session known by its sub-agents alone has no file of its own.
@@ -57,18 +49,37 @@ pub fn export_config_folder(folder: &Path, sessions: &[Session]) -> Result<Expor
             })?;
         }
         for subpath in session.subpaths()? {
-            if !is_relative_path(&subpath) {
-                let why = format!(
-                    "`{subpath}` of session `{key}` cannot name a file; export it as JSONL instead"
-                );
-                return Err(Error::invalid("subpath", why));
-            }
             export_agent(session, &subpath, &own, &mut report)?;
         }
         export_files(session, folder, &own, &mut report)?;
         report.sessions += 1;
     }
     Ok(report)
+}
+
+/// Refuses a session whose names cannot be those of files.
+fn check_names(session: &Session) -> Result<()> {
+    let key = session.key();
+    for (what, name) in [
+        ("project key", &key.project_key),
+        ("session id", &key.session_id),
+    ] {
+        if !is_component(name) {
+            let why = format!(
+                "`{name}` of session `{key}` cannot name a file or folder; export that session as JSONL, and the others by their ids"
+            );
+            return Err(Error::invalid(what, why));
+        }
+    }
+    for subpath in session.subpaths()? {
+        if !is_relative_path(&subpath) {
+            let why = format!(
+                "`{subpath}` of session `{key}` cannot name a file; export it as JSONL, and the other sessions by their ids"
+            );
+            return Err(Error::invalid("subpath", why));
+        }
+    }
+    Ok(())
 }
 
 fn export_agent(

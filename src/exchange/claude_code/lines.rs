@@ -125,7 +125,7 @@ pub(super) fn read(
                 batch_bytes: 0,
                 to,
             };
-            match to.send(begun).map(|()| reader.read(path)) {
+            match to.send(begun).map(|()| reader.read_file(path)) {
                 Ok(Ok(())) => Handed::End(Box::new(reader.prefix)),
                 Ok(Err(error)) => Handed::Failed(error),
                 Err(_) => return,
@@ -144,9 +144,15 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn read(&mut self, path: &Path) -> io::Result<()> {
+    fn read_file(&mut self, path: &Path) -> io::Result<()> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(self.prefix.bytes))?;
+        self.read(file)
+    }
+
+    /// Reads up to the end, or to a line that has none yet: what a client writes behind that
+    /// meanwhile is the rest of that line, and is read with it by the next import.
+    fn read(&mut self, file: impl Read) -> io::Result<()> {
         let mut file = BufReader::with_capacity(1 << 20, file);
         let mut line = Vec::new();
         let mut number = self.prefix.lines;
@@ -191,6 +197,9 @@ impl Lines<'_> {
             if full && !self.hand_over() {
                 return Ok(());
             }
+            if !ended {
+                break;
+            }
         }
         self.hand_over();
         Ok(())
@@ -221,5 +230,49 @@ impl Lines<'_> {
                 return Ok(skipped);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// A file whose writer goes on as soon as its end was read.
+    struct Growing(Vec<&'static [u8]>);
+
+    impl Read for Growing {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                return Ok(0);
+            }
+            let part = self.0.remove(0);
+            into[..part.len()].copy_from_slice(part);
+            Ok(part.len())
+        }
+    }
+
+    #[test]
+    fn what_arrives_behind_half_a_line_is_no_line_of_its_own() {
+        let (to, from) = sync_channel(8);
+        let mut lines = Lines {
+            prefix: Prefix::default(),
+            batch: Vec::new(),
+            batch_bytes: 0,
+            to: &to,
+        };
+        let parts: [&[u8]; 4] = [b"{\"type\":\"a\"}\n{\"ty", b"", b"pe\":\"b\"}\n", b""];
+        lines.read(Growing(parts.to_vec())).unwrap();
+        assert_eq!((lines.prefix.lines, lines.prefix.bytes), (1, 13));
+        assert_eq!(
+            lines.prefix.hash(),
+            blake3::hash(b"{\"type\":\"a\"}\n").as_bytes()
+        );
+        let Ok(Handed::Batch(batch, 13)) = from.try_recv() else {
+            panic!("one batch")
+        };
+        let numbers: Vec<u64> = batch.iter().map(|numbered| numbered.line).collect();
+        assert_eq!(numbers, [1, 2]);
     }
 }

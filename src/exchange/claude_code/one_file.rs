@@ -114,6 +114,7 @@ impl Import<'_> {
         let path = &run.file.path;
         match handed {
             Ok(Handed::Begun { is_known, is_own }) => {
+                self.touch(run.key.clone());
                 self.begin(run, is_known, is_own);
                 Ok(Stage::Going(0))
             }
