@@ -118,15 +118,15 @@ impl<'t, 'c> Feed<'t, 'c> {
         self.store(reading, false).map(drop)
     }
 
-    /// Takes back the last row, half a record, so that it can be stored whole.
-    pub(crate) fn take_back(&mut self, id: i64, seq: i64) -> Result<bool> {
-        if seq + 1 != self.transcript.next_seq {
-            return Ok(false);
-        }
+    /// Takes back half a record, so that it can be stored whole: in its place if that is the last,
+    /// else at the end. No fork shows it.
+    pub(crate) fn take_back(&mut self, id: i64, seq: i64) -> Result<()> {
         messages::remove(self.tx, id)?;
-        self.transcript.next_seq = seq;
+        if seq + 1 == self.transcript.next_seq {
+            self.transcript.next_seq = seq;
+        }
         self.stored = true;
-        Ok(true)
+        Ok(())
     }
 
     /// Writes back the session's and the transcript's rows.

@@ -220,9 +220,15 @@ impl Matching {
                     return Ok(true);
                 }
             } else if row.ending == Ending::Eof {
-                // The file went on where it had been cut: the line is stored whole, in its place.
-                if goes_on(rest, row.bytes()) && feed.take_back(row.id, row.seq)? {
-                    self.mode = behind(std::mem::take(skipped));
+                // The file went on where it had been cut: the line is stored whole.
+                if goes_on(rest, row.bytes()) {
+                    feed.take_back(row.id, row.seq)?;
+                    let mut unmatched = std::mem::take(skipped);
+                    for row in rows.drain(..).filter(|row| !is_beside(row)) {
+                        unmatched.add(row.entry.as_deref(), row.bytes());
+                    }
+                    add_rows(feed, tx, *after, &mut unmatched)?;
+                    self.mode = behind(unmatched);
                     return Ok(false);
                 }
                 messages::settle_end(tx, row.id, Ending::Lf)?;
