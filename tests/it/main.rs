@@ -24,6 +24,7 @@ mod cli_progress;
 mod context_rules;
 mod crash;
 mod crash_import;
+mod examples;
 mod floors;
 mod fork_edges;
 mod fork_laws;
