@@ -168,7 +168,7 @@ fn bar() -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(0);
-    let template = "importing {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {msg}";
+    let template = "importing {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {msg}";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }

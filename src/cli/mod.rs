@@ -46,8 +46,9 @@ type Outcome = Result<Done, Failure>;
 #[derive(Debug, Parser)]
 #[command(name = "turnkeep", version, max_term_width = 80)]
 #[command(
-    after_help = "A session is named by its id, the beginning of one, KEY/ID, its exact title, or @last.\n\
-    Exit codes: 0 done, 1 other, 2 wrong use or input, 3 not found, 4 conflict and nothing done,\n\
+    after_help = "A session is named by its id, the beginning of one, KEY/ID, its exact title\n\
+    or @last.\n\
+    Exit codes: 0 done, 1 other, 2 wrong use or input, 3 not found, 4 conflict,\n\
     5 busy, 6 done in part."
 )]
 struct Args {
