@@ -54,25 +54,39 @@ impl Facts {
     }
 }
 
-/// A session's row in a list, as far as entries decide it.
+/// A session's row in a list, as far as entries decide it. Kept as JSON at every turn and fork, so
+/// what is not known takes no room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Listing {
     /// Set by the first entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) is_sidechain: Option<bool>,
     /// The first time an entry names.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) created_ms: Option<i64>,
     /// The newest time an entry names.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) newest_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) git_branch: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) entrypoint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) custom_title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ai_title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) summary_hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_prompt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) first_command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tag: Option<String>,
 }
 
