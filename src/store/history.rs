@@ -14,7 +14,7 @@ use crate::tables::lineage;
 use crate::tables::messages::{self, Place, Stored};
 use crate::tables::sessions::{self, SessionRow};
 use crate::transcript::derived::{derive, row_of};
-use crate::transcript::json::Object;
+use crate::transcript::json::{Object, quote};
 use crate::transcript::line::Ending;
 use crate::transcript::remap::{Identity, remap};
 
@@ -34,9 +34,10 @@ pub(crate) struct Part {
 /// The pieces of a transcript, oldest first; the last one is the session's own.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
+    /// The session's id, as a JSON string.
     session_id: String,
     prefix: Option<String>,
-    /// The direct origin: its row, its id, and the beginning of its own derived uuids.
+    /// The direct origin: its row, its id as a JSON string, and the beginning of its own derived uuids.
     origin: Option<(i64, String, Option<String>)>,
     subpath: String,
     pub(crate) parts: Vec<Part>,
@@ -81,11 +82,11 @@ impl History {
             .filter(|_| session.fork_prefix.is_some())
         {
             Some(origin) => sessions::find_any(db, origin)?
-                .map(|row| (row.id, row.key.session_id, row.fork_prefix)),
+                .map(|row| (row.id, quote(&row.key.session_id), row.fork_prefix)),
             None => None,
         };
         Ok(Self {
-            session_id: session.key.session_id.clone(),
+            session_id: quote(&session.key.session_id),
             prefix: session.fork_prefix.clone(),
             origin,
             subpath: subpath.to_owned(),
@@ -214,17 +215,26 @@ impl History {
     /// All entries, in order.
     pub(crate) fn entries(&self, db: &Connection) -> Result<Vec<String>> {
         let mut entries = Vec::new();
-        for part in &self.parts {
-            let subpath = self.subpath.as_str();
-            let range = (part.owner, subpath, part.after_seq, part.until_seq);
-            if part.is_inherited {
-                let mut mapped = Mapped::new(self, part);
-                for row in messages::page(db, range, usize::MAX, usize::MAX)? {
-                    entries.extend(mapped.shown(db, row)?.entry);
-                }
-            } else {
-                entries.append(&mut messages::entries(db, range)?);
-            }
+        let (inherited, own) = self.parts.split_at(self.parts.len() - 1);
+        let range = |part: &Part| (part.owner, part.after_seq, part.until_seq);
+        let mut mapped: Option<(usize, Mapped<'_>)> = None;
+        messages::each_entry(
+            db,
+            &self.subpath,
+            inherited.iter().map(range),
+            |at, row| -> Result<()> {
+                let mapped = match &mut mapped {
+                    Some((of, mapped)) if *of == at => mapped,
+                    other => &mut other.insert((at, Mapped::new(self, &inherited[at]))).1,
+                };
+                entries.push(mapped.entry(db, row.id, row.uuid, row.parent, row.entry)?);
+                Ok(())
+            },
+        )?;
+        for part in own {
+            let (owner, after, until) = range(part);
+            let mut own = messages::entries(db, (owner, &self.subpath, after, until))?;
+            entries.append(&mut own);
         }
         Ok(entries)
     }

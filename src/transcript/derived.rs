@@ -19,11 +19,20 @@ pub(crate) fn new_prefix() -> String {
 
 /// The uuid under which the fork with this prefix shows the row `id` (below 2^62).
 pub(crate) fn derive(prefix: &str, id: i64) -> String {
-    format!(
-        "{prefix}-{:04x}-{:012x}",
-        0x8000 | (id >> LOW_BITS),
-        id & LOW
-    )
+    let mut uuid = String::with_capacity(36);
+    uuid.push_str(prefix);
+    push_hex(&mut uuid, 0x8000 | (id >> LOW_BITS), 4);
+    push_hex(&mut uuid, id & LOW, 12);
+    uuid
+}
+
+/// Adds a group of `digits` digits.
+fn push_hex(uuid: &mut String, number: i64, digits: u32) {
+    uuid.push('-');
+    for digit in (0..digits).rev() {
+        let digit = (number >> (digit * 4)) & 0xf;
+        uuid.push(char::from(b"0123456789abcdef"[digit as usize]));
+    }
 }
 
 /// The row that a derived uuid leads to, if it is one of the fork with this prefix.

@@ -86,7 +86,15 @@ pub(crate) fn string(text: &str) -> Option<Cow<'_, str>> {
 
 /// Writes `text` as a JSON string.
 pub(crate) fn quote(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let plain = |byte: u8| byte >= b' ' && !matches!(byte, b'"' | b'\\');
+    if !text.bytes().all(plain) {
+        return serde_json::Value::from(text).to_string();
+    }
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    quoted.push_str(text);
+    quoted.push('"');
+    quoted
 }
 
 /// Replaces each `\uD800`–`\uDFFF` escape that has no partner by `\ufffd`, and leaves every other

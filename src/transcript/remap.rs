@@ -26,12 +26,13 @@ const NO_REFERENCES: [&str; 4] = ["promptId", "requestId", "requestRef", "reques
 
 /// What a fork puts in place.
 pub(crate) struct Identity<'a> {
+    /// As a JSON string.
     pub(crate) session_id: &'a str,
     /// The entry's own uuid in the fork, if it has one.
     pub(crate) uuid: Option<&'a str>,
     /// The uuid of its parent in the fork, if that is inherited too.
     pub(crate) parent_uuid: Option<&'a str>,
-    /// The session it was forked from, and the entry's uuid there.
+    /// The session it was forked from, as a JSON string, and the entry's uuid there.
     pub(crate) origin: (&'a str, &'a str),
 }
 
@@ -65,7 +66,7 @@ pub(crate) fn remap<E>(
                     .map_or_else(|| "null".to_owned(), quote);
                 out.replace(value, &parent);
             }
-            "sessionId" => out.replace(value, &quote(identity.session_id)),
+            "sessionId" => out.replace(value, identity.session_id),
             "forkedFrom" => forked_from = Some(value),
             _ => {
                 if let Some(mapped) = map_value(value, REFERENCES.contains(&key), find)? {
@@ -78,16 +79,20 @@ pub(crate) fn remap<E>(
         }
     }
     let missing = identity.uuid.is_some() && forked_from.is_none();
-    Ok(out.finish(missing.then(|| format!(r#","forkedFrom":{}"#, origin(identity)))))
+    Ok(out.finish(missing.then(|| [r#","forkedFrom":"#, &origin(identity)].concat())))
 }
 
 fn origin(identity: &Identity<'_>) -> String {
     let (session, uuid) = identity.origin;
-    format!(
-        r#"{{"sessionId":{},"messageUuid":{}}}"#,
-        quote(session),
-        quote(uuid)
-    )
+    let uuid = quote(uuid);
+    [
+        r#"{"sessionId":"#,
+        session,
+        r#","messageUuid":"#,
+        &uuid,
+        "}",
+    ]
+    .concat()
 }
 
 /// A value with its references mapped; `None` if there are none. `named` says that every string of
@@ -97,6 +102,12 @@ fn map_value<E>(
     named: bool,
     find: &mut impl FnMut(&str) -> Result<Option<String>, E>,
 ) -> Result<Option<String>, E> {
+    // Most fields can name nothing, and are passed over at once.
+    match whole.as_bytes().first() {
+        Some(b'"') if named || whole.len() == 38 || whole.contains('\\') => {}
+        Some(b'{' | b'[') if whole.len() > 38 => {}
+        _ => return Ok(None),
+    }
     // Depth is bounded by the reading (line.rs), but not small: no recursion.
     let mut out: Option<Rewriter<'_>> = None;
     let mut open = vec![whole];
@@ -181,10 +192,10 @@ mod tests {
 
     fn shown(entry: &str) -> String {
         let identity = Identity {
-            session_id: "fork",
+            session_id: r#""fork""#,
             uuid: Some("me"),
             parent_uuid: Some("p"),
-            origin: ("source", "was"),
+            origin: (r#""source""#, "was"),
         };
         let mut find =
             |uuid: &str| Ok::<_, ()>((uuid == OLD || uuid == "m1").then(|| NEW.to_owned()));

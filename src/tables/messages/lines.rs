@@ -113,6 +113,49 @@ pub(crate) fn entries(
     Ok(entries)
 }
 
+/// An entry where it lies in the database, with what it is shown by.
+pub(crate) struct EntryRef<'r> {
+    pub(crate) id: i64,
+    pub(crate) uuid: Option<&'r str>,
+    pub(crate) parent: Option<i64>,
+    pub(crate) entry: &'r str,
+}
+
+/// Gives `each` the entries of several pieces of a transcript, one piece after another, with the
+/// number of the piece. A piece is its session's rows behind a seq to another.
+pub(crate) fn each_entry<E: From<rusqlite::Error>>(
+    db: &Connection,
+    subpath: &str,
+    pieces: impl Iterator<Item = (i64, i64, i64)>,
+    mut each: impl FnMut(usize, EntryRef<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let sql = format!(
+        "SELECT m.entry, m.seq, m.session, m.subpath, i.seq, m.id, m.uuid, m.parent FROM {NUMBERED}
+         WHERE i.session = ?1 AND i.subpath = ?2 AND i.seq > ?3 AND i.seq <= ?4 ORDER BY i.seq"
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    for (piece, (session, after, until)) in pieces.enumerate() {
+        let mut rows = statement.query(params![session, subpath, after, until])?;
+        while let Some(row) = rows.next()? {
+            check(row, [1, 2, 3, 4], session, subpath)?;
+            let text = |column| {
+                let text = row.get_ref(column)?.as_str_or_null();
+                text.map_err(rusqlite::Error::from)
+            };
+            if let Some(entry) = text(0)? {
+                let row = EntryRef {
+                    id: row.get(5)?,
+                    uuid: text(6)?,
+                    parent: row.get(7)?,
+                    entry,
+                };
+                each(piece, row)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The last line of a transcript.
 pub(crate) fn last(db: &Connection, session: i64, subpath: &str) -> Result<Option<Stored>> {
     let sql = format!(
