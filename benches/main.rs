@@ -7,19 +7,26 @@
 
 mod append;
 mod entries;
+mod forks;
 mod import;
 mod kit;
 mod list;
 mod read;
 mod size;
 
-const BESIDE: [(&str, fn()); 7] = [
+const BESIDE: [(&str, fn()); 13] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
     ("read::load", read::load),
     ("read::conversation", read::conversation),
     ("import::of_200_mb", import::of_200_mb),
+    ("forks::of_1_000", forks::of_1_000),
+    ("forks::of_10_000", forks::of_10_000),
+    ("forks::of_100_000", forks::of_100_000),
+    ("forks::growth", forks::growth),
+    ("forks::read", forks::fork_beside_source),
+    ("forks::chain", forks::chain_beside_plain),
     ("size", size::print),
 ];
 
