@@ -27,20 +27,20 @@ impl Maker {
         Self { bytes, made: 0 }
     }
 
-    /// Prompts and answers in turn.
+    /// The next entry of turns of ten: a prompt, four calls each with its result, an answer.
     pub fn next(&mut self) -> Entry {
-        let parent = self.last();
-        let (kind, response) = if self.made.is_multiple_of(2) {
-            ("user", None)
-        } else {
-            ("assistant", Some(self.made))
-        };
-        self.make(
-            kind,
-            parent,
-            response,
-            json!([{"type": "text", "text": ""}]),
-        )
+        let (parent, made) = (self.last(), self.made);
+        match made % 10 {
+            0 => self.make("user", parent, None, text()),
+            9 => self.make("assistant", parent, Some(made), text()),
+            place if place % 2 == 1 => self.make(
+                "assistant",
+                parent,
+                Some(made),
+                call(&format!("toolu_{made}")),
+            ),
+            _ => self.make("user", parent, None, result(&format!("toolu_{}", made - 1))),
+        }
     }
 
     /// The next `count`.
@@ -56,19 +56,14 @@ impl Maker {
             if entries.len() >= count {
                 break;
             }
-            let text = || json!([{"type": "text", "text": ""}]);
             entries.push(self.make("user", self.last(), None, text()));
             if response % 10 == 0 {
                 let ids = [format!("toolu_{response}_a"), format!("toolu_{response}_b")];
-                let calls = ids.clone().map(|id| {
-                    let call = json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": ""}}]);
-                    self.make("assistant", self.last(), Some(response), call)
-                });
-                let results = [0, 1].map(|n| {
-                    let result =
-                        json!([{"type": "tool_result", "tool_use_id": ids[n], "content": ""}]);
-                    self.make("user", calls[n].uuid.clone(), None, result)
-                });
+                let calls = ids
+                    .each_ref()
+                    .map(|id| self.make("assistant", self.last(), Some(response), call(id)));
+                let results =
+                    [0, 1].map(|n| self.make("user", calls[n].uuid.clone(), None, result(&ids[n])));
                 entries.extend(calls.into_iter().chain(results));
             }
             entries.push(self.make("assistant", self.last(), Some(1_000_000 + response), text()));
@@ -120,6 +115,18 @@ impl Maker {
             text: entry.to_string(),
         }
     }
+}
+
+fn text() -> Value {
+    json!([{"type": "text", "text": ""}])
+}
+
+fn call(id: &str) -> Value {
+    json!([{"type": "tool_use", "id": id, "name": "Bash", "input": {"command": ""}}])
+}
+
+fn result(id: &str) -> Value {
+    json!([{"type": "tool_result", "tool_use_id": id, "content": ""}])
 }
 
 fn uuid(number: usize) -> String {

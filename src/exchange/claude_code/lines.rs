@@ -11,8 +11,8 @@ use crate::transcript::line::Ending;
 use crate::transcript::reading::Reading;
 
 /// How much is handed over at a time.
-const BATCH_BYTES: usize = 4 << 20;
-const BATCH_READINGS: usize = 4000;
+const BATCH_BYTES: usize = 1 << 20;
+const BATCH_READINGS: usize = 1000;
 
 /// The longest line that is kept: SQLite takes no value over 1,000,000,000 bytes.
 const MAX_LINE: usize = 990_000_000;

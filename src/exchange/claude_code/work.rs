@@ -16,8 +16,8 @@ use crate::model::SessionKey;
 /// How many lines are looked at, at most, to tell whose a file is.
 const PEEKED: usize = 4000;
 
-/// How many files are read at a time: the one being stored, and the next.
-const OPEN: usize = 2;
+/// How many files are read at a time: the one being stored, and the next ones.
+const OPEN: usize = 4;
 
 /// Something to take in.
 enum Task<'f> {
