@@ -63,8 +63,8 @@ pub use model::{
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,
     ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun, PhaseState,
-    ResumeOptions, Resumed, Scene, Scope, Scratchpad, SdkSummary, Session, SessionStore, SessionTx,
-    Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified, WindowOptions,
+    ResumeOptions, Resumed, Salvaged, Scene, Scope, Scratchpad, SdkSummary, Session, SessionStore,
+    SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified, WindowOptions,
 };
 
 /// The README's examples run as tests.

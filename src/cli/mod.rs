@@ -16,6 +16,7 @@ mod out;
 mod place;
 mod rename;
 mod resume;
+mod salvage;
 mod scene;
 mod scratch;
 mod show;
@@ -89,6 +90,7 @@ enum Command {
     Tag(tag::Args),
     Delete(delete::Args),
     Verify(verify::Args),
+    Salvage(salvage::Args),
     Demo(demo::Args),
     Completions(completions::Args),
 }
@@ -148,6 +150,7 @@ pub fn main() -> ExitCode {
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),
         Command::Verify(args) => verify::run(&call, &args),
+        Command::Salvage(args) => salvage::run(&call, &args),
         Command::Demo(args) => demo::run(&call, &args),
         Command::Completions(args) => completions::run(&args),
     };

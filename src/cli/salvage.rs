@@ -41,5 +41,9 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
             args.new_file.display()
         ))?;
     }
-    Ok(if salvaged.lost.is_empty() { Done::All } else { Done::Part })
+    Ok(if salvaged.lost.is_empty() {
+        Done::All
+    } else {
+        Done::Part
+    })
 }

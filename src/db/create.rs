@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::APPLICATION_ID;
 use super::faults::translate;
 use super::journal::{self, Journal};
+use super::pages::PAGE;
 use super::patience::Patience;
 use super::place::{Place, io_error};
 use super::rights::{SIDE_FILES, create_folder, create_private, sync_folder};
@@ -25,9 +26,6 @@ const UNFINISHED: &str = ".turnkeep-new-";
 /// Age at which an unfinished store has no maker any more.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
-/// Page size of a new store. Transcripts are long rows: 8 KiB pages waste less and read faster than 4 KiB ones.
-const PAGE_SIZE: u32 = 8192;
-
 /// Makes a store at `given` unless another process does so first. Either way a store is there afterwards.
 ///
 /// # Errors
@@ -39,32 +37,56 @@ pub(super) fn create(
     network: Option<&str>,
     patience: &mut Patience,
 ) -> Result<()> {
+    create_with(given, schema, forced, network, patience, &mut |_| Ok(())).map(drop)
+}
+
+/// Makes a store at `given` that holds what `content` puts into it, and answers whether it is there now: `false` if
+/// something else took the name first. `content` runs once more where no write-ahead log can be had.
+///
+/// # Errors
+/// As [`create`], and those of `content`; nothing is left under the name or beside it.
+pub(super) fn create_with(
+    given: &Path,
+    schema: &Schema,
+    forced: Option<Journal>,
+    network: Option<&str>,
+    patience: &mut Patience,
+    content: &mut dyn FnMut(&Connection) -> Result<()>,
+) -> Result<bool> {
     let folder = folder_of(given);
     create_folder(folder)?;
     sweep(folder);
     let network = network.or_else(|| journal::network(folder));
     let wanted = journal::choose(forced, network);
     let mut unfinished = Unfinished::begin(given, folder)?;
-    let mut outcome = fill(&unfinished.path, schema, wanted, patience);
+    let mut outcome = fill(&unfinished.path, schema, wanted, patience, content);
     if matches!(&outcome, Err(Fault::Sqlite(error)) if journal::worth_a_rollback(wanted, forced, error))
     {
         drop(unfinished);
         unfinished = Unfinished::begin(given, folder)?;
-        outcome = fill(&unfinished.path, schema, Journal::Rollback, patience);
+        outcome = fill(
+            &unfinished.path,
+            schema,
+            Journal::Rollback,
+            patience,
+            content,
+        );
     }
     outcome.map_err(|fault| match fault {
         Fault::Sqlite(error) => {
             rename_in(translate(&unfinished.path, patience.waited(), error), given)
         }
         Fault::Known(error) => rename_in(error, given),
+        Fault::Content(error) => error,
     })?;
-    match put_in_place(&unfinished.path, given) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+    let placed = match put_in_place(&unfinished.path, given) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
         Err(error) => return Err(io_error("creating", given, error)),
-    }
+    };
     drop(unfinished);
-    sync_folder(folder)
+    sync_folder(folder)?;
+    Ok(placed)
 }
 
 /// The folder of an absolute path.
@@ -76,6 +98,8 @@ pub(super) fn folder_of(given: &Path) -> &Path {
 enum Fault {
     Sqlite(rusqlite::Error),
     Known(Error),
+    /// Of what the caller put in; it names what it means.
+    Content(Error),
 }
 
 /// Makes the content of a new store and closes the file, so that it stands alone, without side files, and on the disk.
@@ -86,11 +110,12 @@ fn fill(
     schema: &Schema,
     wanted: Journal,
     patience: &mut Patience,
+    content: &mut dyn FnMut(&Connection) -> Result<()>,
 ) -> Result<(), Fault> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags).map_err(Fault::Sqlite)?;
     conn.execute_batch(&format!(
-        "PRAGMA page_size = {PAGE_SIZE};
+        "PRAGMA page_size = {PAGE};
          PRAGMA synchronous = OFF;
          PRAGMA journal_mode = MEMORY;
          PRAGMA application_id = {APPLICATION_ID};"
@@ -99,6 +124,7 @@ fn fill(
     schema
         .install(path, &mut conn, patience)
         .map_err(Fault::Known)?;
+    content(&conn).map_err(Fault::Content)?;
     journal::settle(&conn, wanted, patience).map_err(Fault::Sqlite)?;
     conn.close().map_err(|(_, error)| Fault::Sqlite(error))?;
     // SQLite has let go of the file and nobody else knows its name, so a descriptor of ours drops no lock.
@@ -125,13 +151,13 @@ fn put_in_place(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// A store that is being made; dropped, it leaves nothing behind.
-struct Unfinished {
-    path: PathBuf,
+pub(super) struct Unfinished {
+    pub path: PathBuf,
 }
 
 impl Unfinished {
-    /// Makes the empty file, private whatever the umask. It is closed before SQLite opens it.
-    fn begin(given: &Path, folder: &Path) -> Result<Self> {
+    /// Makes the empty file in `folder`, private whatever the umask. It is closed before SQLite opens it.
+    pub fn begin(given: &Path, folder: &Path) -> Result<Self> {
         let path = folder.join(format!("{UNFINISHED}{}", uuid::Uuid::new_v4()));
         create_private(&path).map_err(|error| match error.kind() {
             io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly {

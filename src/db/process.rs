@@ -66,6 +66,12 @@ impl Ticket {
     }
 }
 
+/// Whether this process has the file open. Opening it beside that connection, by other means than SQLite's, and
+/// closing it again would drop the connection's locks.
+pub(super) fn has_open(file: Identity) -> bool {
+    register().contains(&(process::id(), file))
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         if self.is_foreign() {

@@ -28,6 +28,14 @@ impl<'c> Tx<'c> {
     pub fn now_ms(&self) -> i64 {
         self.now_ms
     }
+
+    /// The same transaction, for storing what belongs to another time.
+    pub fn at(&self, now_ms: i64) -> Tx<'_> {
+        Tx {
+            conn: self.conn,
+            now_ms,
+        }
+    }
 }
 
 impl Deref for Tx<'_> {

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use crate::error::{Error, Result};
-use crate::store::{Line, Session};
-use crate::transcript::line::Ending;
+use crate::store::{AsFile, Session};
 use crate::transcript::reading::Reading;
 
 /// How many lines are read at a time: memory stays flat, and no snapshot outlives a page.
@@ -23,32 +22,20 @@ const PAGE: usize = 256;
 pub fn export_jsonl(session: &Session, subpath: &str, out: &mut dyn Write) -> Result<u64> {
     let refused = |error: io::Error| Error::io("writing the export of", session.id(), error);
     let (mut after, mut lines) = (0, 0);
-    let mut unfinished = false;
+    let mut file = AsFile::default();
     loop {
         let page = session.transcript_page(subpath, after, PAGE)?;
         let Some(last) = page.last() else {
             return Ok(lines);
         };
         after = last.seq;
-        for line in page.iter().filter(|line| !is_beside(line, subpath)) {
-            if std::mem::take(&mut unfinished) {
-                out.write_all(b"\n").map_err(refused)?;
+        for line in &page {
+            if let Some(bytes) = file.next(line, subpath) {
+                out.write_all(&bytes).map_err(refused)?;
+                lines += 1;
             }
-            let mut bytes = line.bytes().to_vec();
-            match line.ending {
-                Ending::Lf => bytes.push(b'\n'),
-                Ending::Eof => unfinished = true,
-                Ending::Joined => {}
-            }
-            out.write_all(&bytes).map_err(refused)?;
-            lines += 1;
         }
     }
-}
-
-/// Whether the client keeps this entry beside the transcript, not in it.
-fn is_beside(line: &Line, subpath: &str) -> bool {
-    !subpath.is_empty() && line.kind == "agent_metadata" && !line.from_file
 }
 
 /// Whether `text` is an entry that can be appended: one JSON object on one line.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{main_line, preserved, whole};
 use super::feed::head_uuid;
-use super::head::leave;
+use super::head::{move_to, take_notes_up};
 use super::history::History;
 use super::parts::EntryPart;
 use super::resume::message_of;
@@ -16,7 +16,7 @@ use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::AppendOptions;
-use crate::tables::{messages, operations, scratchpad, transcripts};
+use crate::tables::{messages, operations, transcripts};
 use crate::transcript::chain::{Kind, MainLine, Parent, walk};
 
 /// A way in which a session's messages end.
@@ -80,21 +80,11 @@ fn move_head(session: &SessionTx<'_, '_>, history: &History, head: Option<i64>) 
     let Some(mut transcript) = transcripts::find(tx, row.id, "")? else {
         return Ok(());
     };
-    if transcript.head == head {
+    if !move_to(tx, history, &mut transcript, head)? {
         return Ok(());
     }
-    leave(tx, history, row.id, transcript.head, head)?;
-    transcript.head = head;
-    transcript.turn = match head {
-        Some(head) => messages::place_of(tx, head)?.and_then(|place| place.turn),
-        None => None,
-    };
     transcripts::save(tx, &transcript)?;
-    let note = match head {
-        Some(head) => scratchpad::as_of(tx, head)?,
-        None => None,
-    };
-    scratchpad::set_newest(tx, row.id, note)?;
+    take_notes_up(tx, row.id, head)?;
     let uuid = head_uuid(tx, history, head)?;
     let entry = head_entry(&row.key.session_id, uuid.as_deref());
     session.append_entries([entry.to_string()], &AppendOptions::new())?;

@@ -19,16 +19,8 @@ impl SessionTx<'_, '_> {
     pub fn delete(&self) -> Result<()> {
         let (tx, id) = (self.tx(), self.row()?.id);
         operations::insert(tx, id, "delete", None, None)?;
-        for subpath in transcripts::subpaths(tx, id)? {
-            messages::delete(tx, id, &subpath)?;
-            transcripts::delete(tx, id, &subpath)?;
-        }
-        import_sources::delete(tx, id, None)?;
-        left_turns::delete_all(tx, id)?;
-        tool_attempts::delete_all(tx, id)?;
-        phase_claims::delete_all(tx, id)?;
         sessions::mark_deleted(tx, id)?;
-        prune(tx, id)
+        clear(tx, id)
     }
 
     /// Deletes one sub-agent's transcript.
@@ -49,6 +41,19 @@ impl SessionTx<'_, '_> {
         )?;
         Ok(())
     }
+}
+
+/// Removes what belongs to a deleted session, but for what a fork shows.
+pub(super) fn clear(tx: &Tx<'_>, id: i64) -> Result<()> {
+    for subpath in transcripts::subpaths(tx, id)? {
+        messages::delete(tx, id, &subpath)?;
+        transcripts::delete(tx, id, &subpath)?;
+    }
+    import_sources::delete(tx, id, None)?;
+    left_turns::delete_all(tx, id)?;
+    tool_attempts::delete_all(tx, id)?;
+    phase_claims::delete_all(tx, id)?;
+    prune(tx, id)
 }
 
 /// Removes the rows of a deleted session that no fork shows, and of its deleted origins in turn.
@@ -79,6 +84,7 @@ fn prune(tx: &Tx<'_>, session: i64) -> Result<()> {
 fn forget_calls(tx: &Tx<'_>, session: i64) -> Result<()> {
     tool_results::delete_orphans(tx, session)?;
     tool_calls::delete_orphans(tx, session)?;
+    tool_attempts::delete_orphans(tx, session)?;
     Ok(())
 }
 

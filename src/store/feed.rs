@@ -6,15 +6,18 @@
 
 use std::collections::HashMap;
 
-use super::head::{Arrival, moves_head};
+use serde_json::json;
+
+use super::head::{Arrived, arrive, follow_client, take_notes_up};
 use super::history::History;
+use super::ledger::{find_call, write_ledger};
+use super::listing::{is_listed, mark, said_ms};
 use crate::db::Tx;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::tables::messages::{self, NewPlace, Place};
+use crate::tables::operations::{self, COMPLETED};
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts::{self, TranscriptRow};
-use crate::tables::{left_turns, listing_marks, scratchpad, tool_calls, tool_results};
-use crate::transcript::prompt::Opens;
 use crate::transcript::reading::Reading;
 
 /// Where entries come from.
@@ -124,6 +127,10 @@ impl<'t, 'c> Feed<'t, 'c> {
         messages::remove(self.tx, id)?;
         if seq + 1 == self.transcript.next_seq {
             self.transcript.next_seq = seq;
+        } else {
+            // A number without a row is a loss, but where it is noted.
+            let detail = json!({"subpath": self.transcript.subpath, "seq": seq}).to_string();
+            operations::insert(self.tx, self.session.id, COMPLETED, None, Some(&detail))?;
         }
         self.stored = true;
         Ok(())
@@ -137,13 +144,8 @@ impl<'t, 'c> Feed<'t, 'c> {
         }
         if self.stored {
             self.keep_times();
-            let row = &mut self.session;
-            let listing = &row.tally.listing;
-            let shows_nothing = listing.summary().is_none() && row.tally.messages == 0;
-            let bookkeeping =
-                shows_nothing && (row.tally.entries > 0 || !self.transcript.subpath.is_empty());
-            row.listed = listing.is_sidechain != Some(true) && !bookkeeping;
-            sessions::update(self.tx, row)?;
+            self.session.listed = is_listed(&self.session.tally, !self.is_main());
+            sessions::update(self.tx, &self.session)?;
         }
         Ok((self.session, self.transcript))
     }
@@ -174,10 +176,7 @@ impl<'t, 'c> Feed<'t, 'c> {
     fn store(&mut self, reading: &Reading, indexed: bool) -> Result<bool> {
         let on_line = indexed && reading.is_main_line(&self.transcript.subpath);
         let parent = self.parent(reading)?;
-        let opens = reading
-            .opens
-            .filter(|opens| on_line && self.is_main() && *opens != Opens::Nothing)
-            .is_some();
+        let opens = on_line && self.is_main() && reading.opens_turn();
         let turn = match parent {
             _ if !self.is_main() || opens => None,
             Some((_, turn)) => turn,
@@ -209,17 +208,30 @@ impl<'t, 'c> Feed<'t, 'c> {
         }
         if on_line {
             self.transcript.next_line += 1;
-            self.arrive(reading, id, parent.map(|(id, _)| id), turn, opens)?;
+            let parent = parent.map(|(id, _)| id);
+            arrive(
+                self.tx,
+                &mut self.transcript,
+                reading,
+                Arrived { id, parent, turn },
+            )?;
         }
         if indexed {
             self.bind(reading, id, turn)?;
-            self.ledger(reading, id, turn)?;
+            let (tx, session) = (self.tx, self.session.id);
+            write_ledger(tx, session, (id, turn), reading, |call| {
+                find_call(tx, &self.history, session, call)
+            })?;
         }
         self.count(reading, on_line);
         if self.is_main()
             && let Some(leaf) = &reading.moves_head_to
         {
-            self.follow_client(leaf.as_deref())?;
+            let (history, transcript) = (&self.history, &mut self.transcript);
+            if follow_client(self.tx, history, transcript, leaf.as_deref(), id)? {
+                let (session, head) = (&mut self.session, self.transcript.head);
+                session.scratch = take_notes_up(self.tx, session.id, head)?;
+            }
         }
         Ok(true)
     }
@@ -227,7 +239,8 @@ impl<'t, 'c> Feed<'t, 'c> {
     /// Begins a turn, and notes the listing as it was before it.
     fn open_turn(&mut self, id: i64) -> Result<Option<i64>> {
         self.transcript.turn = Some(id);
-        mark(self.tx, &self.session, self.transcript.next_seq)?;
+        let (session, seq) = (&self.session, self.transcript.next_seq);
+        mark(self.tx, session.id, &session.tally, seq)?;
         Ok(Some(id))
     }
 
@@ -241,57 +254,6 @@ impl<'t, 'c> Feed<'t, 'c> {
         }
         let place = self.history.find(self.tx, uuid)?;
         Ok(place.map(|place| (place.id, place.turn)))
-    }
-
-    /// Moves the head to a message of the main line that just arrived, if it is to move.
-    fn arrive(
-        &mut self,
-        reading: &Reading,
-        id: i64,
-        parent: Option<i64>,
-        turn: Option<i64>,
-        opens: bool,
-    ) -> Result<()> {
-        let head = self.transcript.head;
-        let was_left = match turn.filter(|_| self.is_main() && !opens && parent != head) {
-            Some(turn) => left_turns::contains(self.tx, self.session.id, turn)?,
-            None => false,
-        };
-        let arrival = Arrival {
-            speaks: reading.takes_the_head(),
-            extends: head.is_none() || parent == head,
-            was_left,
-        };
-        if moves_head(arrival) {
-            self.transcript.head = Some(id);
-        }
-        Ok(())
-    }
-
-    /// Honours the client's own move of the head (`last-prompt` with `explicit`).
-    fn follow_client(&mut self, leaf: Option<&str>) -> Result<()> {
-        let place = match leaf {
-            Some(leaf) => self.history.find(self.tx, leaf)?,
-            None => None,
-        };
-        let known = leaf.is_none() || place.as_ref().is_some_and(|place| place.line.is_some());
-        let head = place.map(|place| place.id);
-        if known && head != self.transcript.head {
-            super::head::leave(
-                self.tx,
-                &self.history,
-                self.session.id,
-                self.transcript.head,
-                head,
-            )?;
-            self.transcript.head = head;
-            self.session.scratch = match head {
-                Some(head) => scratchpad::as_of(self.tx, head)?,
-                None => None,
-            };
-            scratchpad::set_newest(self.tx, self.session.id, self.session.scratch)?;
-        }
-        Ok(())
     }
 
     /// Binds the entries that named this one as their parent before it was there.
@@ -313,18 +275,6 @@ impl<'t, 'c> Feed<'t, 'c> {
         Ok(())
     }
 
-    fn ledger(&self, reading: &Reading, id: i64, turn: Option<i64>) -> Result<()> {
-        let session = self.session.id;
-        for call in &reading.calls {
-            tool_calls::insert(self.tx, session, id, call, reading.agent.as_deref(), turn)?;
-        }
-        for answer in &reading.results {
-            let call = find_call(self.tx, &self.history, session, &answer.call)?;
-            tool_results::insert(self.tx, session, id, call, answer)?;
-        }
-        Ok(())
-    }
-
     fn count(&mut self, reading: &Reading, on_line: bool) {
         if reading.entry.is_none() {
             return;
@@ -335,21 +285,11 @@ impl<'t, 'c> Feed<'t, 'c> {
         }
         self.session.tally.add(reading, on_line);
         if on_line && reading.takes_the_head() {
-            let now = self.tx.now_ms();
-            let said = match self.origin {
-                Origin::Append => now,
-                Origin::Import(_) => reading.timestamp_ms.unwrap_or(now).min(now),
-            };
+            let from_file = matches!(self.origin, Origin::Import(_));
+            let said = said_ms(reading, from_file, self.tx.now_ms());
             self.session.conversed_ms = self.session.conversed_ms.max(Some(said));
         }
     }
-}
-
-/// Notes the listing of a session as it is before the row `seq` of its main transcript.
-pub(crate) fn mark(tx: &Tx<'_>, session: &SessionRow, seq: i64) -> Result<()> {
-    let listing =
-        serde_json::to_string(&session.tally).map_err(|error| Error::Storage(Box::new(error)))?;
-    Ok(listing_marks::insert(tx, session.id, seq, &listing)?)
 }
 
 /// The uuid under which a transcript shows its head.
@@ -363,24 +303,6 @@ pub(crate) fn head_uuid(
         None => None,
     };
     Ok(place.and_then(|place| history.shown_uuid(&place)))
-}
-
-/// The newest call with this tool-use id that a session made or inherited.
-pub(crate) fn find_call(
-    db: &rusqlite::Connection,
-    history: &History,
-    session: i64,
-    tool_use_id: &str,
-) -> Result<Option<i64>> {
-    if let Some(call) = tool_calls::find_newest(db, session, tool_use_id, i64::MAX)? {
-        return Ok(Some(call));
-    }
-    for part in history.parts.iter().rev().filter(|part| part.is_inherited) {
-        if let Some(call) = tool_calls::find_newest(db, part.owner, tool_use_id, part.until_seq)? {
-            return Ok(Some(call));
-        }
-    }
-    Ok(None)
 }
 
 /// Whether a stored entry and a reading are the same JSON value, however they are written.

@@ -57,12 +57,17 @@ pub(crate) fn read_file(
         why: format!("the content of `{}` {why}", row.path),
     };
     let blob = blobs::get(db, row.blob)?.ok_or_else(|| damaged("is missing"))?;
-    let bytes = match blob.encoding.as_str() {
-        "zstd" => zstd::decode_all(&blob.content[..]).map_err(|_| damaged("cannot be unpacked"))?,
-        _ => blob.content,
+    unpack(&blob.hash, &blob.encoding, &blob.content).map_err(damaged)
+}
+
+/// The content of a blob, checked against its hash; if it is not what was stored, why.
+pub(super) fn unpack(hash: &[u8], encoding: &str, content: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let bytes = match encoding {
+        "zstd" => zstd::decode_all(content).map_err(|_| "cannot be unpacked")?,
+        _ => content.to_vec(),
     };
-    if blake3::hash(&bytes).as_bytes()[..] != blob.hash[..] {
-        return Err(damaged("does not match its hash"));
+    if blake3::hash(&bytes).as_bytes()[..] != hash[..] {
+        return Err("does not match its hash");
     }
     Ok(bytes)
 }

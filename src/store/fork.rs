@@ -3,8 +3,8 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::feed::mark;
 use super::history::History;
+use super::listing::{mark, tally_at};
 use super::resume::message_of;
 use super::session::Session;
 use super::write::SessionTx;
@@ -15,14 +15,10 @@ use crate::tables::lineage::LineageRow;
 use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts::{self, TranscriptRow};
-use crate::tables::{left_turns, lineage, listing_marks, operations, scratchpad};
+use crate::tables::{left_turns, lineage, operations, scratchpad};
 use crate::transcript::derived::new_prefix;
 use crate::transcript::listing::Tally;
 use crate::transcript::reading::Reading;
-
-/// How many rows are read at a time to find the listing as of a cut.
-const PAGE: usize = 200;
-const PAGE_BYTES: usize = 8 << 20;
 
 impl Session {
     /// Makes a session that begins as this one does. Costs the same for ten messages and a hundred
@@ -88,7 +84,7 @@ fn fork(tx: &Tx<'_>, session: &Session, options: &ForkOptions) -> Result<Session
         ..TranscriptRow::new(row.id, "")
     };
     transcripts::save(tx, &transcript)?;
-    mark(tx, &row, transcript.next_seq)?;
+    mark(tx, row.id, &row.tally, transcript.next_seq)?;
     introduce(tx, &row, &source, options, &cut)?;
     let detail = json!({"from": source.key.to_string(), "up_to": options.up_to}).to_string();
     operations::insert(tx, row.id, "fork", None, Some(&detail))?;
@@ -150,32 +146,6 @@ fn cut_at_head(tx: &Tx<'_>, source: &SessionRow) -> Result<Cut> {
         head_speaks: true,
         tally: source.tally.clone(),
     })
-}
-
-/// The listing of a main transcript as of one of its session's own rows: from the newest mark, and
-/// the entries since, which are at most a turn's.
-fn tally_at(tx: &Tx<'_>, owner: i64, seq: i64) -> Result<Tally> {
-    let (mut after, mut tally) = match listing_marks::find(tx, owner, seq)? {
-        Some((marked, listing)) => {
-            let tally =
-                serde_json::from_str(&listing).map_err(|error| Error::Storage(Box::new(error)))?;
-            (marked - 1, tally)
-        }
-        None => (0, Tally::default()),
-    };
-    loop {
-        let rows = messages::page(tx, (owner, "", after, seq), PAGE, PAGE_BYTES)?;
-        let Some(last) = rows.last() else {
-            return Ok(tally);
-        };
-        after = last.seq;
-        for row in rows.iter().filter(|row| row.entry.is_some()) {
-            match row.entry.as_deref().and_then(Reading::of_entry) {
-                Some(reading) => tally.add(&reading, row.on_main_line),
-                None => tally.entries += 1,
-            }
-        }
-    }
 }
 
 /// Appends the fork's own first entries: its title, and where a reader goes by the last message of

@@ -7,25 +7,92 @@ use rusqlite::Connection;
 use super::history::History;
 use crate::db::Tx;
 use crate::error::Result;
-use crate::tables::{left_turns, messages};
+use crate::tables::transcripts::TranscriptRow;
+use crate::tables::{left_turns, messages, scratchpad};
+use crate::transcript::reading::Reading;
 
-/// How a message of the main line arrives.
+/// A message of the main line that just arrived.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrival {
-    /// The user or the model said it.
-    pub(super) speaks: bool,
-    /// It hangs from the head.
-    pub(super) extends: bool,
-    /// It belongs to a turn that our own move of the head left behind.
-    pub(super) was_left: bool,
+pub(super) struct Arrived {
+    pub(super) id: i64,
+    pub(super) parent: Option<i64>,
+    pub(super) turn: Option<i64>,
 }
 
-/// Whether the head moves to it. What the user or the model said becomes the head wherever it
-/// hangs: the last one wins, as the SDK and the client read. Anything else becomes it only by
-/// hanging from it: a late attachment of an old branch does not bring that branch back. And
-/// neither does what still arrives of a turn that was left behind.
-pub(super) fn moves_head(arrival: Arrival) -> bool {
-    arrival.extends || (arrival.speaks && !arrival.was_left)
+/// Moves the head of a transcript to a message that arrived, if it is to move. What the user or the
+/// model said becomes the head wherever it hangs: the last one wins, as the SDK and the client
+/// read. Anything else becomes it only by hanging from it: a late attachment of an old branch does
+/// not bring that branch back. And neither does what still arrives of a turn that was left behind,
+/// but for a prompt.
+pub(super) fn arrive(
+    db: &Connection,
+    transcript: &mut TranscriptRow,
+    reading: &Reading,
+    arrived: Arrived,
+) -> Result<()> {
+    let head = transcript.head;
+    let extends = head.is_none() || arrived.parent == head;
+    let may_be_left = arrived
+        .turn
+        .filter(|turn| transcript.subpath.is_empty() && *turn != arrived.id && !extends);
+    let was_left = match may_be_left {
+        Some(turn) => left_turns::contains(db, transcript.session, turn)?,
+        None => false,
+    };
+    if extends || (reading.takes_the_head() && !was_left) {
+        transcript.head = Some(arrived.id);
+    }
+    Ok(())
+}
+
+/// Honours the client's own move of the head (`last-prompt` with `explicit`) to a message that was
+/// there before the row `before`. `false` if it did not move.
+pub(super) fn follow_client(
+    tx: &Tx<'_>,
+    history: &History,
+    transcript: &mut TranscriptRow,
+    leaf: Option<&str>,
+    before: i64,
+) -> Result<bool> {
+    let place = match leaf {
+        Some(leaf) => history.find(tx, leaf)?.filter(|place| place.id < before),
+        None => None,
+    };
+    let known = leaf.is_none() || place.as_ref().is_some_and(|place| place.line.is_some());
+    if !known {
+        return Ok(false);
+    }
+    move_to(tx, history, transcript, place.map(|place| place.id))
+}
+
+/// Moves the head of a main transcript, and notes the turns that it leaves behind. `false` if it is
+/// there already.
+pub(super) fn move_to(
+    tx: &Tx<'_>,
+    history: &History,
+    transcript: &mut TranscriptRow,
+    head: Option<i64>,
+) -> Result<bool> {
+    if transcript.head == head {
+        return Ok(false);
+    }
+    leave(tx, history, transcript.session, transcript.head, head)?;
+    transcript.head = head;
+    transcript.turn = match head {
+        Some(head) => messages::place_of(tx, head)?.and_then(|place| place.turn),
+        None => None,
+    };
+    Ok(true)
+}
+
+/// Makes the notes as of a message those of the session, whose head moved there.
+pub(super) fn take_notes_up(tx: &Tx<'_>, session: i64, head: Option<i64>) -> Result<Option<i64>> {
+    let note = match head {
+        Some(head) => scratchpad::as_of(tx, head)?,
+        None => None,
+    };
+    scratchpad::set_newest(tx, session, note)?;
+    Ok(note)
 }
 
 /// Notes which turns a move of the head leaves behind, and which it takes up again.

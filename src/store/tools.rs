@@ -7,9 +7,10 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::feed::{find_call, head_uuid};
+use super::feed::head_uuid;
 use super::head::leave;
 use super::history::History;
+use super::ledger::find_call;
 use super::session::Session;
 use super::write::SessionTx;
 use crate::error::{Error, Result};

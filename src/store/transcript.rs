@@ -47,6 +47,33 @@ impl Line {
     }
 }
 
+/// Puts the lines of a transcript together again to the file they are of.
+#[derive(Debug, Default)]
+pub(crate) struct AsFile {
+    unfinished: bool,
+}
+
+impl AsFile {
+    /// The bytes of the next line with what ends it; a line behind an unfinished one begins on a
+    /// line of its own. `None` for an entry that the client keeps beside the file.
+    pub(crate) fn next(&mut self, line: &Line, subpath: &str) -> Option<Vec<u8>> {
+        if !subpath.is_empty() && line.kind == "agent_metadata" && !line.from_file {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        if std::mem::take(&mut self.unfinished) {
+            bytes.push(b'\n');
+        }
+        bytes.extend_from_slice(line.bytes());
+        match line.ending {
+            Ending::Lf => bytes.push(b'\n'),
+            Ending::Eof => self.unfinished = true,
+            Ending::Joined => {}
+        }
+        Some(bytes)
+    }
+}
+
 impl From<Stored> for Line {
     fn from(row: Stored) -> Self {
         Self {

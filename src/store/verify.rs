@@ -4,10 +4,11 @@ use rusqlite::Connection;
 
 use super::Store;
 use super::history::History;
+use super::listing::add;
 use crate::error::Result;
 use crate::tables::sessions::SessionRow;
 use crate::tables::{checks, messages, sessions, transcripts};
-use crate::transcript::listing::{Listing, Tally};
+use crate::transcript::listing::Tally;
 use crate::transcript::reading::Reading;
 
 /// How many findings of SQLite's own check are reported.
@@ -84,17 +85,7 @@ fn check_session(db: &Connection, row: &SessionRow, verified: &mut Verified) -> 
         });
     };
     let counted = count(db, row)?;
-    let listing = Listing {
-        created_ms: None,
-        newest_ms: None,
-        ..counted.listing
-    };
-    // What the app itself gave at creation stands where no entry says anything.
-    let listing = Listing {
-        cwd: row.tally.listing.cwd.clone().or(listing.cwd),
-        git_branch: listing.git_branch.or(row.tally.listing.git_branch.clone()),
-        ..listing
-    };
+    let listing = counted.listing.beside(&row.tally.listing);
     if listing != row.tally.listing {
         found(format!(
             "the listing is {:?}, its entries say {listing:?}",
@@ -148,11 +139,9 @@ fn count(db: &Connection, session: &SessionRow) -> Result<Tally> {
             return Ok(counted);
         };
         after = last.seq;
-        for line in lines.iter().filter(|line| line.entry.is_some()) {
-            match line.entry.as_deref().and_then(Reading::of_entry) {
-                Some(reading) => counted.add(&reading, line.on_main_line),
-                None => counted.entries += 1,
-            }
+        for line in &lines {
+            let reading = line.entry.as_deref().and_then(Reading::of_entry);
+            add(&mut counted, line, reading.as_ref());
         }
     }
 }

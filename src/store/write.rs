@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::feed::{Fed, Feed, Origin, find_call, head_uuid};
+use super::feed::{Fed, Feed, Origin, head_uuid};
 use super::head::leave;
 use super::history::History;
 use super::lease;
+use super::ledger::find_call;
 use super::messages::Message;
 use super::resume::message_of;
 use super::session::deleted;

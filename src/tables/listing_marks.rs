@@ -22,6 +22,13 @@ pub(crate) fn find(db: &Connection, session: i64, seq: i64) -> Result<Option<(i6
     .optional()
 }
 
+/// All marks of a session.
+pub(crate) fn all(db: &Connection, session: i64) -> Result<Vec<(i64, String)>> {
+    db.prepare_cached("SELECT seq, listing FROM listing_marks WHERE session = ?1 ORDER BY seq")?
+        .query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
 /// Removes the marks behind `seq`.
 pub(crate) fn delete_after(tx: &Tx<'_>, session: i64, seq: i64) -> Result<()> {
     tx.prepare_cached("DELETE FROM listing_marks WHERE session = ?1 AND seq > ?2")?

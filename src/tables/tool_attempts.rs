@@ -41,3 +41,12 @@ pub(crate) fn delete_all(tx: &Tx<'_>, session: i64) -> Result<()> {
         .execute([session])?;
     Ok(())
 }
+
+/// Forgets a session's whose calls are gone: the ids of calls may be given again.
+pub(crate) fn delete_orphans(tx: &Tx<'_>, session: i64) -> Result<usize> {
+    tx.prepare_cached(
+        "DELETE FROM tool_attempts WHERE session = ?1
+         AND NOT EXISTS (SELECT 1 FROM tool_calls c WHERE c.id = tool_attempts.call)",
+    )?
+    .execute([session])
+}

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 use crate::db::Tx;
 
 /// A transcript's row.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TranscriptRow {
     pub(crate) session: i64,
     pub(crate) subpath: String,

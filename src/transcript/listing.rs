@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dialect::Said;
 use super::json::Object;
-use super::prompt::{FirstPrompt, Opens, first_prompts};
+use super::prompt::{FirstPrompt, first_prompts};
 use super::reading::{Reading, epoch_ms};
 
 /// What one entry tells a listing.
@@ -119,6 +119,19 @@ impl Listing {
         }
     }
 
+    /// The listing that a session's row (or mark) keeps if this is what its entries say: what the
+    /// app itself gave at creation stands where they say nothing, and times have columns of their
+    /// own.
+    pub(crate) fn beside(self, given: &Self) -> Self {
+        Self {
+            created_ms: None,
+            newest_ms: None,
+            cwd: given.cwd.clone().or(self.cwd),
+            git_branch: self.git_branch.or(given.git_branch.clone()),
+            ..self
+        }
+    }
+
     /// The title: the user's own, else one that was made for the session.
     pub(crate) fn title(&self) -> Option<&str> {
         shown(&self.custom_title).or(shown(&self.ai_title))
@@ -156,8 +169,7 @@ impl Tally {
         self.listing.fold(&reading.facts);
         self.messages +=
             i64::from(on_line && matches!(reading.kind.as_str(), "user" | "assistant"));
-        let opens = reading.opens.is_some_and(|opens| opens != Opens::Nothing);
-        self.turns += i64::from(on_line && opens);
+        self.turns += i64::from(on_line && reading.opens_turn());
     }
 }
 

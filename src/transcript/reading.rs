@@ -189,6 +189,11 @@ impl Reading {
     pub(crate) fn takes_the_head(&self) -> bool {
         matches!(self.kind.as_str(), "user" | "assistant") && !self.is_meta
     }
+
+    /// Whether the entry begins a turn, if it has a place in the main line.
+    pub(crate) fn opens_turn(&self) -> bool {
+        self.opens.is_some_and(|opens| opens != Opens::Nothing)
+    }
 }
 
 /// Reads the facts of a record: its text and its fields.

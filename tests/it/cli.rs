@@ -386,6 +386,48 @@ fn fork_lineage_branches_and_resume_tell_the_same_story() {
 }
 
 #[test]
+fn salvage_saves_into_a_new_file_and_exits_6_for_a_part() {
+    let program = Turnkeep::with("transcripts/files_raw");
+    let whole = program.run(&["salvage", "saved.db"]);
+    assert_eq!(whole.code, 0, "{}", whole.err);
+    assert_eq!(
+        whole.out,
+        "1 session, 101 entries and 7 files saved in saved.db\n"
+    );
+    let findings = |file: &str| {
+        let store = turnkeep::Store::open(program.folder.path().join(file)).unwrap();
+        store.verify().unwrap().findings
+    };
+    assert_eq!(findings("saved.db"), []);
+    let taken = program.run(&["salvage", "saved.db", "--json"]);
+    assert_eq!(
+        (taken.code, taken.error()["kind"].as_str()),
+        (4, Some("conflict"))
+    );
+    let path = program.folder.path().join("store.db");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[..100].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(program.run(&["ls"]).code, 1);
+    let part = program.run(&["salvage", "part.db", "--json"]);
+    assert_eq!(part.code, 6, "{}", part.err);
+    assert_eq!(keys(&part.json()), ["entries", "files", "lost", "sessions"]);
+    assert_eq!(part.json()["entries"], json!(101));
+    let lost = part.json()["lost"][0].as_str().unwrap().to_owned();
+    assert!(lost.starts_with("the header: "), "{lost}");
+    let told = program.run(&["salvage", "told.db"]);
+    assert!(told.out.starts_with("lost: the header: "), "{}", told.out);
+    assert_eq!(findings("part.db"), []);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    std::fs::remove_file(&path).unwrap();
+    let nowhere = program.run(&["salvage", "x.db", "--json"]);
+    assert_eq!(
+        (nowhere.code, nowhere.error()["kind"].as_str()),
+        (3, Some("not_found"))
+    );
+}
+
+#[test]
 fn a_store_that_is_none_is_named_and_left_alone() {
     let program = Turnkeep::new();
     assert_eq!(

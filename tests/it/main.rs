@@ -35,6 +35,7 @@ mod oracle;
 mod oracle_forks;
 mod processes;
 mod properties;
+mod salvage;
 mod scene;
 mod schema;
 mod scratchpad;
