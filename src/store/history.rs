@@ -22,8 +22,6 @@ use crate::transcript::remap::{Identity, remap};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) owner: i64,
-    /// Under which beginning the owner itself shows what it inherits.
-    owner_prefix: Option<String>,
     pub(crate) after_seq: i64,
     pub(crate) until_seq: i64,
     pub(crate) after_line: i64,
@@ -54,7 +52,6 @@ impl History {
             .map_or((0, 0), |piece| (piece.last_seq, piece.last_line));
         let own = Part {
             owner: session.id,
-            owner_prefix: session.fork_prefix.clone(),
             after_seq: last_seq,
             until_seq: i64::MAX,
             after_line: last_line,
@@ -67,7 +64,6 @@ impl History {
         for piece in pieces {
             parts.push(Part {
                 owner: piece.owner,
-                owner_prefix: piece.owner_prefix,
                 after_seq,
                 until_seq: piece.last_seq,
                 after_line,
@@ -145,10 +141,9 @@ impl History {
     pub(crate) fn find_in(&self, db: &Connection, part: &Part, uuid: &str) -> Result<Option<i64>> {
         let place = match messages::find_place(db, part.owner, &self.subpath, uuid)? {
             Some(place) => Some(place),
-            None => match part
-                .owner_prefix
-                .as_deref()
-                .and_then(|prefix| row_of(prefix, uuid))
+            // What the owner itself inherits, it shows under a beginning of its own.
+            None => match sessions::fork_prefix(db, part.owner)?
+                .and_then(|prefix| row_of(&prefix, uuid))
             {
                 Some(row) => messages::place_of(db, row)?,
                 None => None,

@@ -51,7 +51,6 @@ pub(crate) fn shown_until(db: &Connection, base: i64) -> Result<Option<i64>> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartRow {
     pub(crate) owner: i64,
-    pub(crate) owner_prefix: Option<String>,
     pub(crate) last_seq: i64,
     pub(crate) last_line: i64,
 }
@@ -65,16 +64,13 @@ pub(crate) fn parts(db: &Connection, session: i64) -> Result<Vec<PartRow>> {
              SELECT l.base, min(l.last_seq, part.last_seq), min(l.last_line, part.last_line), part.depth + 1
              FROM part JOIN lineage l ON l.session = part.owner
          )
-         SELECT part.owner, s.fork_prefix, part.last_seq, part.last_line
-         FROM part JOIN sessions s ON s.id = part.owner
-         ORDER BY part.depth",
+         SELECT owner, last_seq, last_line FROM part ORDER BY depth",
     )?
     .query_map([session], |row| {
         Ok(PartRow {
             owner: row.get(0)?,
-            owner_prefix: row.get(1)?,
-            last_seq: row.get(2)?,
-            last_line: row.get(3)?,
+            last_seq: row.get(1)?,
+            last_line: row.get(2)?,
         })
     })?
     .collect()

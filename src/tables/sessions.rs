@@ -155,6 +155,16 @@ pub(crate) fn find_any(db: &Connection, id: i64) -> Result<Option<SessionRow>> {
         .optional()
 }
 
+/// The beginning of the uuids under which a fork shows what it inherits; of a session that is none,
+/// `None`.
+pub(crate) fn fork_prefix(db: &Connection, id: i64) -> Result<Option<String>> {
+    let prefix = db
+        .prepare_cached("SELECT fork_prefix FROM sessions WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    Ok(prefix.flatten())
+}
+
 /// The sessions that were forked from this one, oldest first, deleted ones included.
 pub(crate) fn forks_of(db: &Connection, id: i64) -> Result<Vec<SessionRow>> {
     let sql = format!("SELECT {COLUMNS} FROM sessions WHERE forked_from = ?1 ORDER BY id");
