@@ -31,7 +31,7 @@ fn run(folder: &Path, args: &[&str]) -> Output {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap();
+        .expect("the examples are built: cargo build --examples");
     // A process that dies early reads no more.
     drop(process.stdin.take().unwrap().write_all(PROMPTS.as_bytes()));
     process.wait_with_output().unwrap()
