@@ -119,7 +119,8 @@ impl<'a> Copying<'a> {
             let span = (from, left);
             let mut last = from - 1;
             let mut each = |(id, values): Read| {
-                last = id;
+                // A row in a wrong place leads nowhere: behind an id that is too small all would be read again.
+                last = if id <= MOST_ID { last.max(id) } else { last };
                 left -= 1;
                 match values {
                     Some(values) if (1..=MOST_ID).contains(&id) => {
