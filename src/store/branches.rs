@@ -44,7 +44,7 @@ impl Session {
         self.store().db().read(|db| {
             let row = self.row(db)?;
             let history = History::of(db, &row, "")?;
-            let head = transcripts::find(db, row.id, "")?.and_then(|row| row.head);
+            let head = transcripts::head(db, row.id, "")?;
             branches(db, &history, head)
         })
     }
@@ -71,6 +71,14 @@ impl SessionTx<'_, '_> {
         let place = message_of(self.tx(), &history, self.key(), uuid)?;
         move_head(self, &history, Some(place.id))
     }
+
+    /// Appends the entry by which the client knows where the head is, and returns its uuid.
+    pub(super) fn tell_head(&self, history: &History, head: Option<i64>) -> Result<Option<String>> {
+        let uuid = head_uuid(self.tx(), history, head)?;
+        let entry = head_entry(&self.key().session_id, uuid.as_deref());
+        self.append_entries([entry.to_string()], &AppendOptions::new())?;
+        Ok(uuid)
+    }
 }
 
 /// Moves the head, and says so to the client.
@@ -85,9 +93,7 @@ fn move_head(session: &SessionTx<'_, '_>, history: &History, head: Option<i64>) 
     }
     transcripts::save(tx, &transcript)?;
     take_notes_up(tx, row.id, head)?;
-    let uuid = head_uuid(tx, history, head)?;
-    let entry = head_entry(&row.key.session_id, uuid.as_deref());
-    session.append_entries([entry.to_string()], &AppendOptions::new())?;
+    let uuid = session.tell_head(history, head)?;
     operations::insert(
         tx,
         row.id,
@@ -165,9 +171,9 @@ fn branch(
     head: Option<i64>,
 ) -> Result<Branch> {
     let link = &line.links[leaf];
-    let place = messages::place_of(db, link.id)?.and_then(|place| history.shown_uuid(&place));
-    let turn = messages::place_of(db, link.id)?.and_then(|place| place.turn);
-    let prompt = match turn {
+    let place = messages::place_of(db, link.id)?;
+    let shown = place.as_ref().and_then(|place| history.shown_uuid(place));
+    let prompt = match place.and_then(|place| place.turn) {
         Some(turn) => messages::entry(db, turn)?,
         None => None,
     };
@@ -179,7 +185,7 @@ fn branch(
             _ => None,
         });
     Ok(Branch {
-        leaf: place.ok_or_else(|| Error::NotFound {
+        leaf: shown.ok_or_else(|| Error::NotFound {
             what: "message",
             id: link.id.to_string(),
         })?,

@@ -11,8 +11,7 @@ use super::write::{SessionTx, iso_time};
 use crate::error::{Error, Result};
 use crate::model::AppendOptions;
 use crate::tables::{operations, transcripts};
-use crate::transcript::context::has_result;
-use crate::transcript::json::Object;
+use crate::transcript::reading::Reading;
 
 impl Session {
     /// Compacts the conversation: from now on it begins with this summary, behind which the newest
@@ -33,7 +32,7 @@ fn newest(conversation: &Conversation, keep: usize) -> Vec<String> {
     let may_begin = |at: &usize| match (spoken[*at].kind.as_str(), at.checked_sub(1)) {
         ("assistant", Some(before)) => spoken[before].kind != "assistant",
         ("assistant", None) => true,
-        _ => !has_result(content(&spoken[*at].entry).unwrap_or_default()),
+        _ => Reading::of_entry(&spoken[*at].entry).is_none_or(|reading| reading.results.is_empty()),
     };
     let from = spoken.len().saturating_sub(keep);
     if from == spoken.len() {
@@ -46,11 +45,6 @@ fn newest(conversation: &Conversation, keep: usize) -> Vec<String> {
         .collect()
 }
 
-/// The content of the message in an entry, as JSON text.
-fn content(entry: &str) -> Option<&str> {
-    Object::parse(entry)?.object("message")?.get("content")
-}
-
 impl SessionTx<'_, '_> {
     fn compact(&self, summary: &str, keep: usize) -> Result<String> {
         if summary.trim().is_empty() {
@@ -58,8 +52,7 @@ impl SessionTx<'_, '_> {
         }
         let row = self.row()?;
         let history = History::of(self.tx(), &row, "")?;
-        let transcript = transcripts::find(self.tx(), row.id, "")?;
-        let head = transcript.and_then(|transcript| transcript.head);
+        let head = transcripts::head(self.tx(), row.id, "")?;
         let kept = newest(&conversation::read_from(self.tx(), &history, head)?, keep);
         let head = head_uuid(self.tx(), &history, head)?;
         let head = head.ok_or_else(|| Error::invalid("compaction", "nothing was said yet"))?;

@@ -53,7 +53,7 @@ impl PartialEq for ContextMessage {
 /// Reads the context of a transcript.
 pub(super) fn read(db: &Connection, session: &SessionRow, subpath: &str) -> Result<Context> {
     let history = History::of(db, session, subpath)?;
-    let head = transcripts::find(db, session.id, subpath)?.and_then(|row| row.head);
+    let head = transcripts::head(db, session.id, subpath)?;
     read_from(db, &history, head, OpenEnd::Answered)
 }
 

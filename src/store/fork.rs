@@ -3,6 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
+use super::feed::head_uuid;
 use super::history::History;
 use super::listing::{mark, tally_at};
 use super::resume::message_of;
@@ -172,8 +173,7 @@ fn introduce(
     }
     if moved || !cut.head_speaks {
         let history = History::of(tx, &session.row()?, "")?;
-        let transcript = transcripts::find(tx, fork.id, "")?;
-        let head = super::feed::head_uuid(tx, &history, transcript.and_then(|row| row.head))?;
+        let head = head_uuid(tx, &history, cut.head)?;
         entries.push(super::branches::head_entry(id, head.as_deref()));
     }
     session.append_entries(

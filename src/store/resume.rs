@@ -61,7 +61,7 @@ impl Session {
         self.store().db().read(|db| {
             let row = self.row(db)?;
             let history = History::of(db, &row, "")?;
-            let head = transcripts::find(db, row.id, "")?.and_then(|row| row.head);
+            let head = transcripts::head(db, row.id, "")?;
             let at = match &options.at {
                 Some(uuid) => Some(message_of(db, &history, self.key(), uuid)?.id),
                 None => head,

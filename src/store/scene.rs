@@ -77,7 +77,7 @@ impl Session {
         self.store().db().read(|db| {
             let row = self.row(db)?;
             let history = History::of(db, &row, "")?;
-            let head = transcripts::find(db, row.id, "")?.and_then(|row| row.head);
+            let head = transcripts::head(db, row.id, "")?;
             let spent = spent(db, &history, head)?;
             let number = |key: &str| own.get(key).and_then(Value::as_u64).unwrap_or(0);
             let task = own.get(TASK).and_then(Value::as_str);

@@ -274,7 +274,7 @@ impl SessionTx<'_, '_> {
             return Err(Error::invalid("scratchpad key", "it is empty"));
         }
         let (tx, id) = (self.tx(), self.row()?.id);
-        let head = transcripts::find(tx, id, "")?.and_then(|transcript| transcript.head);
+        let head = transcripts::head(tx, id, "")?;
         let note = notes::insert(tx, id, notes::newest(tx, id)?, key, value, head)?;
         Ok(notes::set_newest(tx, id, Some(note))?)
     }

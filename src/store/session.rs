@@ -52,7 +52,7 @@ impl Session {
     /// # Errors
     /// [`Error::NotFound`] if it was deleted.
     pub fn info(&self) -> Result<SessionInfo> {
-        Ok(self.read_row()?.info())
+        Ok(self.store.db().read(|db| self.row(db))?.info())
     }
 
     /// Its messages: appending to them.
@@ -113,7 +113,7 @@ impl Session {
     /// [`Error::NotFound`] if it was deleted.
     pub fn subpaths(&self) -> Result<Vec<String>> {
         self.store.db().read(|db| {
-            self.check(db)?;
+            self.row(db)?;
             Ok(transcripts::subpaths(db, self.row)?)
         })
     }
@@ -140,7 +140,7 @@ impl Session {
         limit: usize,
     ) -> Result<Vec<Line>> {
         self.store.db().read(|db| {
-            let row = self.check(db)?;
+            let row = self.row(db)?;
             self.check_transcript(db, subpath)?;
             transcript::page(db, &row, subpath, after_seq, limit)
         })
@@ -152,7 +152,7 @@ impl Session {
     /// [`Error::NotFound`] if the session or the transcript is not there.
     pub fn conversation(&self, subpath: &str) -> Result<Conversation> {
         self.store.db().read(|db| {
-            let row = self.check(db)?;
+            let row = self.row(db)?;
             self.check_transcript(db, subpath)?;
             conversation::read(db, &row, subpath)
         })
@@ -164,7 +164,7 @@ impl Session {
     /// [`Error::NotFound`] if the session or the transcript is not there.
     pub fn context(&self, subpath: &str) -> Result<Context> {
         self.store.db().read(|db| {
-            let row = self.check(db)?;
+            let row = self.row(db)?;
             self.check_transcript(db, subpath)?;
             context::read(db, &row, subpath)
         })
@@ -177,7 +177,7 @@ impl Session {
     /// Whether anything was ever stored in its main transcript.
     pub(crate) fn has_main_transcript(&self) -> Result<bool> {
         self.store.db().read(|db| {
-            let row = self.check(db)?;
+            let row = self.row(db)?;
             Ok(transcripts::find(db, row.id, "")?.is_some())
         })
     }
@@ -199,15 +199,7 @@ impl Session {
         &self.store
     }
 
-    fn read_row(&self) -> Result<SessionRow> {
-        self.store.db().read(|db| self.check(db))
-    }
-
     pub(crate) fn row(&self, db: &rusqlite::Connection) -> Result<SessionRow> {
-        self.check(db)
-    }
-
-    fn check(&self, db: &rusqlite::Connection) -> Result<SessionRow> {
         sessions::find_row(db, self.row)?.ok_or_else(|| deleted(&self.key))
     }
 

@@ -7,7 +7,6 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::feed::head_uuid;
 use super::head::leave;
 use super::history::History;
 use super::ledger::find_call;
@@ -15,6 +14,7 @@ use super::session::Session;
 use super::write::SessionTx;
 use crate::error::{Error, Result};
 use crate::model::{AppendOptions, Settle, Settled, ToolCall, ToolState};
+use crate::tables::messages::Place;
 use crate::tables::sessions::SessionRow;
 use crate::tables::tool_calls::{self, CallRow};
 use crate::tables::{messages, operations, tool_attempts, tool_results, transcripts};
@@ -157,8 +157,7 @@ impl SessionTx<'_, '_> {
         shown: &ToolCall,
         settle: &Settle,
     ) -> Result<()> {
-        let head = transcripts::find(self.tx(), row.id, &call.subpath)?
-            .and_then(|transcript| transcript.head);
+        let head = transcripts::head(self.tx(), row.id, &call.subpath)?;
         let goes_on = match head {
             Some(head) if call.subpath.is_empty() => !answers(self.tx(), call, head)?,
             _ => false,
@@ -173,9 +172,7 @@ impl SessionTx<'_, '_> {
             leave(self.tx(), history, row.id, transcript.head, head)?;
             transcript.head = head;
             transcripts::save(self.tx(), &transcript)?;
-            let head = head_uuid(self.tx(), history, head)?;
-            let entry = super::branches::head_entry(&row.key.session_id, head.as_deref());
-            self.append_entries([entry.to_string()], &AppendOptions::new())?;
+            self.tell_head(history, head)?;
         }
         Ok(())
     }
@@ -260,12 +257,7 @@ fn shown(
                 .part_of(&place)
                 .is_some_and(|part| part.is_inherited);
         if is_shown && (answer.is_none() || is_own) {
-            let uuid = if place.subpath.is_empty() {
-                history.shown_uuid(&place)
-            } else {
-                place.uuid
-            };
-            answer = Some((ToolState::from_word(&outcome), uuid));
+            answer = Some((ToolState::from_word(&outcome), shown_uuid(history, place)));
             if is_own {
                 break;
             }
@@ -274,13 +266,7 @@ fn shown(
     let (state, result) = answer.unwrap_or((ToolState::Pending, None));
     let uuid = |id: i64| -> Result<Option<String>> {
         let place = messages::place_of(db, id)?;
-        Ok(place.and_then(|place| {
-            if place.subpath.is_empty() {
-                history.shown_uuid(&place)
-            } else {
-                place.uuid
-            }
-        }))
+        Ok(place.and_then(|place| shown_uuid(history, place)))
     };
     let message = uuid(call.message)?.unwrap_or_default();
     let attempt = tool_attempts::newest(db, session.id, call.id)?;
@@ -302,6 +288,15 @@ fn shown(
         attempt: attempt.map_or(1, |(number, _)| u32::try_from(number).unwrap_or(u32::MAX)),
         id: call.tool_use_id,
     })
+}
+
+/// The uuid under which a message is shown, also one of a sub-agent.
+fn shown_uuid(history: &History, place: Place) -> Option<String> {
+    if place.subpath.is_empty() {
+        history.shown_uuid(&place)
+    } else {
+        place.uuid
+    }
 }
 
 /// A name for the call that is the same at every attempt: made from what names the call.

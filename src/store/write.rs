@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::feed::{Fed, Feed, Origin, head_uuid};
-use super::head::leave;
+use super::head::{leave, take_notes_up};
 use super::history::History;
 use super::lease;
 use super::ledger::find_call;
@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::model::message::Envelope;
 use crate::model::{AppendOptions, Appended, NewMessage, SessionKey};
 use crate::tables::sessions::SessionRow;
-use crate::tables::{operations, scratchpad, sessions, transcripts};
+use crate::tables::{operations, sessions, transcripts};
 use crate::transcript::reading::Reading;
 
 /// A session within a transaction: see [`Session::write`](crate::Session::write).
@@ -60,8 +60,7 @@ impl<'t, 'c> SessionTx<'t, 'c> {
             let why = "its message is not one JSON object on one line, or nested too deeply";
             return Err(Error::invalid("message", why));
         }
-        let row = self.row()?;
-        let transcript = transcripts::find(self.tx, self.id, &options.subpath)?;
+        let mut row = self.row()?;
         if message.uuid.as_deref() == Some("") {
             return Err(Error::invalid(
                 "uuid",
@@ -73,7 +72,7 @@ impl<'t, 'c> SessionTx<'t, 'c> {
             .clone()
             .unwrap_or_else(|| Uuid::new_v4().to_string());
         let history = History::of(self.tx, &row, &options.subpath)?;
-        let head = transcript.and_then(|transcript| transcript.head);
+        let head = transcripts::head(self.tx, self.id, &options.subpath)?;
         let parent = match &options.hang_from {
             Some(uuid) => Some(message_of(self.tx, &history, &self.key, uuid)?.id),
             None => head,
@@ -105,16 +104,13 @@ impl<'t, 'c> SessionTx<'t, 'c> {
                 stored: false,
             });
         }
-        let mut row = row;
         if let Some(from) = parent.filter(|_| parent != head && options.subpath.is_empty()) {
             // The notes go with the message it hangs from.
-            row.scratch = scratchpad::as_of(self.tx, from)?;
-            scratchpad::set_newest(self.tx, row.id, row.scratch)?;
+            row.scratch = take_notes_up(self.tx, row.id, Some(from))?;
         }
         self.feed(row, &[reading], options)?;
         if parent != head && options.subpath.is_empty() {
-            let now =
-                transcripts::find(self.tx, self.id, "")?.and_then(|transcript| transcript.head);
+            let now = transcripts::head(self.tx, self.id, "")?;
             leave(self.tx, &history, self.id, head, now)?;
         }
         Ok(Message { uuid, stored: true })
@@ -157,12 +153,10 @@ impl<'t, 'c> SessionTx<'t, 'c> {
                 Fed::Differing => appended.differing += 1,
             }
         }
-        if readings.is_empty() {
-            appended.head = feed.head_uuid()?;
-            return Ok(appended);
-        }
         appended.head = feed.head_uuid()?;
-        feed.finish()?;
+        if !readings.is_empty() {
+            feed.finish()?;
+        }
         Ok(appended)
     }
 

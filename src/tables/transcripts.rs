@@ -54,6 +54,15 @@ pub(crate) fn find(db: &Connection, session: i64, subpath: &str) -> Result<Optio
     .optional()
 }
 
+/// The message that a transcript's conversation ends with.
+pub(crate) fn head(db: &Connection, session: i64, subpath: &str) -> Result<Option<i64>> {
+    let head: Option<Option<i64>> = db
+        .prepare_cached("SELECT head FROM transcripts WHERE session = ?1 AND subpath = ?2")?
+        .query_row(params![session, subpath], |row| row.get(0))
+        .optional()?;
+    Ok(head.flatten())
+}
+
 /// Stores what an append changed.
 pub(crate) fn save(tx: &Tx<'_>, row: &TranscriptRow) -> Result<()> {
     tx.prepare_cached(

@@ -167,7 +167,6 @@ impl Import<'_> {
             .matching
             .get_or_insert_with(|| Matching::from_the_start(next_seq));
         matching.resume(&feed, tx)?;
-        self.touch(feed.session.key.clone());
         let mut foreign: HashMap<String, Feed<'_, '_>> = HashMap::new();
         for (at, Numbered { line, reading }) in batch.iter().enumerate() {
             let rest = &batch[at..];
