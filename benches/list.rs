@@ -161,14 +161,11 @@ mod of_a_project {
 mod with_a_text {
     use super::*;
 
+    const TEXT: &str = "customer 42";
+
     #[divan::bench(args = COUNTS)]
     fn ours(bencher: Bencher, sessions: usize) {
-        super::ours(
-            bencher,
-            sessions,
-            SessionFilter::new().text("customer 42"),
-            None,
-        );
+        super::ours(bencher, sessions, SessionFilter::new().text(TEXT), None);
     }
 
     #[divan::bench(args = COUNTS)]
@@ -177,7 +174,7 @@ mod with_a_text {
             bencher,
             sessions,
             "summary LIKE ?",
-            vec!["%customer 42%".to_owned().into()],
+            vec![format!("%{TEXT}%").into()],
         );
     }
 }
@@ -187,14 +184,11 @@ mod with_a_text {
 mod with_a_rare_text {
     use super::*;
 
+    const TEXT: &str = "order 0,";
+
     #[divan::bench(args = COUNTS)]
     fn ours(bencher: Bencher, sessions: usize) {
-        super::ours(
-            bencher,
-            sessions,
-            SessionFilter::new().text("order 0,"),
-            None,
-        );
+        super::ours(bencher, sessions, SessionFilter::new().text(TEXT), None);
     }
 
     #[divan::bench(args = COUNTS)]
@@ -203,7 +197,7 @@ mod with_a_rare_text {
             bencher,
             sessions,
             "summary LIKE ?",
-            vec!["%order 0,%".to_owned().into()],
+            vec![format!("%{TEXT}%").into()],
         );
     }
 }

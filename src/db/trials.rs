@@ -192,15 +192,29 @@ fn eight_processes_migrate_one_store_ten_times_over() {
     }
 }
 
-#[test]
-fn eight_processes_write_two_hundred_times_each_and_none_fails() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store.db");
-    let db = open(&path).unwrap();
+/// A store with the table that the writers of these trials fill.
+fn with_scratch(path: &Path) -> Database {
+    let db = open(path).unwrap();
     db.write(
         |tx| Ok(tx.execute_batch("CREATE TABLE scratch (id INTEGER PRIMARY KEY, body TEXT)")?),
     )
     .unwrap();
+    db
+}
+
+/// Starts a part and kills it after a while; whether that ended it, and not its own end.
+fn kill_after(part: &str, path: &Path, moment: Duration) -> bool {
+    let mut child = command(part, path).spawn().unwrap();
+    thread::sleep(moment);
+    child.kill().unwrap();
+    !child.wait().unwrap().success()
+}
+
+#[test]
+fn eight_processes_write_two_hundred_times_each_and_none_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let db = with_scratch(&path);
     let began = Instant::now();
     let outputs = all_succeed(
         (0..8)
@@ -229,10 +243,7 @@ fn a_creation_killed_at_any_moment_leaves_nothing_or_a_store() {
     let mut killed = 0;
     for (round, moment) in moments(120, Duration::from_millis(30)).enumerate() {
         let path = folder.path().join(format!("{round}/store.db"));
-        let mut child = command("open", &path).spawn().unwrap();
-        thread::sleep(moment);
-        child.kill().unwrap();
-        killed += usize::from(!child.wait().unwrap().success());
+        killed += usize::from(kill_after("open", &path, moment));
         open(&path).unwrap();
         assert!(is_whole(&path), "round {round}");
     }
@@ -247,10 +258,7 @@ fn a_migration_killed_at_any_moment_leaves_the_old_schema_or_the_new_one() {
     for (round, moment) in moments(80, Duration::from_millis(120)).enumerate() {
         let path = folder.path().join(format!("{round}.db"));
         drop(open(&path).unwrap());
-        let mut child = command("migrate", &path).spawn().unwrap();
-        thread::sleep(moment);
-        child.kill().unwrap();
-        killed += usize::from(!child.wait().unwrap().success());
+        killed += usize::from(kill_after("migrate", &path, moment));
         match open(&path) {
             Ok(db) => {
                 left_old += 1;
@@ -287,16 +295,9 @@ fn a_migration_killed_at_any_moment_leaves_the_old_schema_or_the_new_one() {
 fn a_writer_killed_at_any_moment_leaves_a_whole_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    let db = open(&path).unwrap();
-    db.write(
-        |tx| Ok(tx.execute_batch("CREATE TABLE scratch (id INTEGER PRIMARY KEY, body TEXT)")?),
-    )
-    .unwrap();
+    let db = with_scratch(&path);
     for moment in moments(30, Duration::from_millis(150)) {
-        let mut child = command("write for ever", &path).spawn().unwrap();
-        thread::sleep(moment);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill_after("write for ever", &path, moment);
         write_one(&db).unwrap();
     }
     drop(db);

@@ -65,11 +65,7 @@ fn part_makes_a_call_and_hangs() {
 #[test]
 fn several_results_of_one_call_reach_the_model_once_b30() {
     let test = TestStore::new();
-    let session = test
-        .store
-        .sessions()
-        .create(NewSession::in_project("p"))
-        .unwrap();
+    let session = test.session();
     let entries = [
         user("u1", None, "go"),
         assistant("a1", Some("u1"), json!([call("t1"), call("t2")])),
@@ -127,11 +123,7 @@ fn the_repair_makes_no_second_user_message_b37() {
 #[test]
 fn a_result_needs_its_call_b40() {
     let test = TestStore::new();
-    let session = test
-        .store
-        .sessions()
-        .create(NewSession::in_project("p"))
-        .unwrap();
+    let session = test.session();
     session.messages().append(NewMessage::user("go")).unwrap();
     let answer = || NewMessage::tool_result("t1", "ok");
     let refused = session.messages().append(answer()).unwrap_err();

@@ -1,6 +1,6 @@
 //! Reported faults of the chain: which messages the conversation is made of.
 
-use turnkeep::{AppendOptions, NewMessage, NewSession, Session};
+use turnkeep::{AppendOptions, NewMessage, Session};
 
 use crate::case::{Case, assistant, checked, field, spoken, strings, user, uuids};
 use crate::kit::{TestStore, exported};
@@ -183,11 +183,7 @@ fn a_limit_keeps_the_newest_messages_b11() {
 
 fn empty() -> (TestStore, Session) {
     let test = TestStore::new();
-    let session = test
-        .store
-        .sessions()
-        .create(NewSession::in_project("p"))
-        .unwrap();
+    let session = test.session();
     (test, session)
 }
 

@@ -4,8 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
+use turnkeep::NewMessage;
 use turnkeep::claude_code::ImportReport;
-use turnkeep::{NewMessage, NewSession};
 
 use crate::case::{
     Case, checked, copy_folder, field, folder, spoken, strings, transcript_in, user, uuids,
@@ -207,37 +207,23 @@ fn a_record_glued_behind_half_of_another_is_salvaged_b18() {
 
 #[test]
 fn an_export_ends_each_record_and_repairs_a_missing_end_b18() {
-    // Half a record, then a record of our own: it begins on a line of its own.
-    let copied = Copied::of("B15");
-    copied.import();
-    let session = copied.test.only_session();
-    let mine = session
-        .messages()
-        .append(NewMessage::user("go on"))
-        .unwrap();
-    let bytes = exported(&session, "");
-    let imported = fs::read(&copied.file).unwrap();
-    assert!(bytes.starts_with(&imported));
-    let rest = std::str::from_utf8(&bytes[imported.len()..]).unwrap();
-    let record = rest.strip_prefix('\n').unwrap().strip_suffix('\n').unwrap();
-    assert_eq!(field(record, "uuid"), Some(mine.uuid));
-    // The same behind a whole record without its line feed.
-    let copied = Copied::of("B28");
-    copied.import();
-    let session = copied.test.only_session();
-    let mine = session
-        .messages()
-        .append(NewMessage::user("go on"))
-        .unwrap();
-    let bytes = exported(&session, "");
-    let rest = &bytes[fs::read(&copied.file).unwrap().len()..];
-    let record = std::str::from_utf8(rest).unwrap();
-    let record = record
-        .strip_prefix('\n')
-        .unwrap()
-        .strip_suffix('\n')
-        .unwrap();
-    assert_eq!(field(record, "uuid"), Some(mine.uuid));
+    // Behind half a record, and behind a whole one without its line feed, a record of our own begins
+    // on a line of its own.
+    for case in ["B15", "B28"] {
+        let copied = Copied::of(case);
+        copied.import();
+        let session = copied.test.only_session();
+        let mine = session
+            .messages()
+            .append(NewMessage::user("go on"))
+            .unwrap();
+        let bytes = exported(&session, "");
+        let imported = fs::read(&copied.file).unwrap();
+        assert!(bytes.starts_with(&imported), "{case}");
+        let rest = std::str::from_utf8(&bytes[imported.len()..]).unwrap();
+        let record = rest.strip_prefix('\n').unwrap().strip_suffix('\n').unwrap();
+        assert_eq!(field(record, "uuid"), Some(mine.uuid), "{case}");
+    }
 }
 
 #[test]
@@ -255,11 +241,7 @@ fn every_record_is_written_with_its_line_end_in_one_go_b18() {
         }
     }
     let test = TestStore::new();
-    let session = test
-        .store
-        .sessions()
-        .create(NewSession::in_project("p"))
-        .unwrap();
+    let session = test.session();
     for text in ["one", "two", "three"] {
         session.messages().append(NewMessage::user(text)).unwrap();
     }

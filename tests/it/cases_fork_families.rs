@@ -4,12 +4,10 @@ use std::collections::HashSet;
 use std::thread;
 
 use serde_json::json;
-use turnkeep::{
-    Durability, ErrorKind, ForkOptions, NewMessage, NewSession, OpenOptions, Session, Store,
-};
+use turnkeep::{Durability, ErrorKind, ForkOptions, NewMessage, OpenOptions, Session, Store};
 
-use crate::cases_forks::{context, expected, messages, uuids};
-use crate::kit::{TestStore, all_sessions, exported, import};
+use crate::cases_forks::{context, expected, messages};
+use crate::kit::{TestStore, all_sessions, exported, import, uuids};
 
 #[test]
 fn a_fork_of_a_fork_knows_its_ancestors_also_after_renaming_and_importing_again_b50() {
@@ -101,11 +99,7 @@ fn a_fork_taken_while_the_source_is_written_is_an_exact_prefix_b55() {
     const ENTRIES: usize = 1000;
     const FORKS: usize = 50;
     let test = TestStore::new();
-    let source = test
-        .store
-        .sessions()
-        .create(NewSession::in_project("p"))
-        .unwrap();
+    let source = test.session();
     let path = test.path("store.db");
     let options = OpenOptions::new().durability(Durability::Normal);
     let writing = Store::open_with(&path, &options).unwrap();

@@ -7,12 +7,10 @@ use std::path::Path;
 use rusqlite::Connection;
 use rusqlite::types::Value as Column;
 use serde_json::{Value, json};
-use turnkeep::{
-    ConversationEntry, ForkOptions, NewMessage, NewSession, Session, Store, TranscriptKey,
-};
+use turnkeep::{ConversationEntry, ForkOptions, NewMessage, Session, Store, TranscriptKey};
 
 use crate::children;
-use crate::kit::{TestStore, all_sessions, exported, fixture_path, import, tree};
+use crate::kit::{TestStore, all_sessions, exported, fixture_path, import, tree, uuids};
 
 pub fn expected(case: &str, file: &str) -> Value {
     let path = fixture_path(&format!("cases/{case}/{file}"));
@@ -52,11 +50,6 @@ fn texts(session: &Session) -> Vec<String> {
 /// The context as it is sent, byte for byte.
 pub fn context(session: &Session) -> String {
     serde_json::to_string(&session.context("").unwrap().messages).unwrap()
-}
-
-pub fn uuids(session: &Session) -> Vec<String> {
-    let entries = session.conversation("").unwrap().entries;
-    entries.into_iter().map(|entry| entry.uuid).collect()
 }
 
 /// Every whole string of a value, but for what `forkedFrom` says and what was said.
@@ -250,11 +243,7 @@ fn another_process_reads_a_fork() {
 #[test]
 fn a_fork_has_its_whole_history_in_another_process_by_every_road_b49() {
     let test = TestStore::new();
-    let source = test
-        .store
-        .sessions()
-        .create(NewSession::in_project("p"))
-        .unwrap();
+    let source = test.session();
     for text in ["one", "two", "three"] {
         source.messages().append(NewMessage::user(text)).unwrap();
         source

@@ -69,11 +69,7 @@ fn half_a_surrogate_pair_in_a_title_does_not_break_the_list_b21() {
 fn our_own_cuts_are_at_character_borders_b21() {
     let test = TestStore::new();
     for pad in 0..4 {
-        let session = test
-            .store
-            .sessions()
-            .create(NewSession::in_project("p"))
-            .unwrap();
+        let session = test.session();
         // Characters of four bytes and two UTF-16 units at every place where a cut may fall.
         let text = "x".repeat(pad) + &"😀".repeat(400);
         session.messages().append(NewMessage::user(text)).unwrap();

@@ -5,7 +5,7 @@ use turnkeep::{
     AppendOptions, ErrorKind, ForkOptions, NewMessage, NewSession, ResumeOptions, Session, Store,
 };
 
-use crate::kit::{TestStore, all_sessions, exported, import};
+use crate::kit::{TestStore, all_sessions, exported, import, uuids};
 
 fn talk(store: &Store, turns: usize) -> (Session, Vec<String>) {
     let session = store
@@ -75,17 +75,11 @@ fn a_fork_begins_as_its_source_and_goes_on_alone() {
 #[test]
 fn inherited_entries_name_their_origin_and_nothing_of_the_source() {
     let test = TestStore::new();
-    let (source, uuids) = talk(&test.store, 2);
+    let (source, own) = talk(&test.store, 2);
     let fork = source.fork(&ForkOptions::new()).unwrap();
     let again = fork.fork(&ForkOptions::new()).unwrap();
     for (session, origin) in [(&fork, &source), (&again, &fork)] {
-        let there: Vec<String> = origin
-            .conversation("")
-            .unwrap()
-            .entries
-            .iter()
-            .map(|entry| entry.uuid.clone())
-            .collect();
+        let there = uuids(origin);
         let entries = session.conversation("").unwrap().entries;
         assert_eq!(entries.len(), 4);
         for ((entry, was), number) in entries.iter().zip(&there).zip(0..) {
@@ -102,7 +96,7 @@ fn inherited_entries_name_their_origin_and_nothing_of_the_source() {
                 json!(entries[number - 1].uuid)
             };
             assert_eq!(value["parentUuid"], parent);
-            assert!(!uuids.contains(&entry.uuid));
+            assert!(!own.contains(&entry.uuid));
         }
     }
     assert_eq!(texts(&again), texts(&source));

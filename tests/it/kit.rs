@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use turnkeep::claude_code::{self, ImportOptions, ImportReport};
-use turnkeep::{Session, SessionFilter, Store};
+use turnkeep::{NewSession, Session, SessionFilter, Store};
 
 /// A store in a temporary folder.
 pub struct TestStore {
@@ -25,6 +25,14 @@ impl TestStore {
         let test = Self::new();
         let report = import(&test.store, &fixture_path(fixture));
         (test, report)
+    }
+
+    /// An empty session in the project `p`.
+    pub fn session(&self) -> Session {
+        self.store
+            .sessions()
+            .create(NewSession::in_project("p"))
+            .unwrap()
     }
 
     /// The only session in it.
@@ -72,6 +80,12 @@ pub fn all_sessions(store: &Store) -> Vec<Session> {
         .collect()
 }
 
+/// The uuids of a session's conversation, in order.
+pub fn uuids(session: &Session) -> Vec<String> {
+    let entries = session.conversation("").unwrap().entries;
+    entries.into_iter().map(|entry| entry.uuid).collect()
+}
+
 /// A transcript as JSONL.
 pub fn exported(session: &Session, subpath: &str) -> Vec<u8> {
     let mut out = Vec::new();
@@ -108,23 +122,6 @@ pub fn source_files() -> Vec<(String, String)> {
         .into_iter()
         .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap()))
         .collect()
-}
-
-/// The Python that has the Agent SDK.
-pub fn oracle_python() -> PathBuf {
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/oracle/bin/python");
-    assert!(
-        python.exists(),
-        "the Agent SDK is not set up: run scripts/check (or scripts/oracle)"
-    );
-    python
-}
-
-/// A script of the oracle.
-pub fn oracle_script(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/oracle")
-        .join(name)
 }
 
 /// The program, on a store of its own, in an environment without anything of the caller's.

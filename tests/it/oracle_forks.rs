@@ -1,12 +1,13 @@
 //! Forks beside the Agent SDK's own: for every message of every real run.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::process::Command;
 
 use serde_json::{Value, json};
 use turnkeep::ForkOptions;
 
-use crate::kit::{TestStore, all_sessions, exported, fixture_path, oracle_python, oracle_script};
+use crate::kit::{TestStore, all_sessions, exported, fixture_path};
+use crate::sdk::ask;
 
 const RUNS: [&str; 13] = crate::transcripts::RUNS;
 
@@ -44,17 +45,7 @@ fn the_fork_up_to_every_message_equals_the_sdks() {
     }
     let cases = folder.path().join("manifest");
     fs::write(&cases, manifest).unwrap();
-    let output = Command::new(oracle_python())
-        .arg(oracle_script("compare_forks.py"))
-        .arg(&cases)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = ask("compare_forks.py", &[cases.as_os_str()], b"");
     assert_eq!(answer["compared"], json!(number));
     assert!(number > 200, "{number}");
     assert_eq!(answer["differences"], json!([]));
@@ -64,18 +55,14 @@ fn the_fork_up_to_every_message_equals_the_sdks() {
 fn resumed_by_the_client(test: &TestStore, session: &turnkeep::Session) -> Vec<String> {
     let config = test.path(&format!("config-{}", session.id()));
     turnkeep::claude_code::export_config_folder(&config, std::slice::from_ref(session)).unwrap();
-    let output = Command::new(oracle_python())
-        .arg(oracle_script("client_resume.py"))
-        .args([config.as_path(), &test.path("work")])
-        .args([session.id(), "GO ON"])
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let work = test.path("work");
+    let arguments: [&OsStr; 4] = [
+        config.as_os_str(),
+        work.as_os_str(),
+        session.id().as_ref(),
+        "GO ON".as_ref(),
+    ];
+    let answer = ask("client_resume.py", &arguments, b"");
     assert_eq!(answer["exit"], json!(0), "{answer}");
     let messages = answer["requests"][0].as_array().unwrap();
     let texts = messages

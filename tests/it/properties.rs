@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use turnkeep::{Durability, OpenOptions, Session, SessionKey, Store};
 
 use crate::context_rules::assert_valid;
-use crate::kit::exported;
+use crate::kit::{exported, uuids};
 
 /// The session that the generated transcripts belong to.
 const SESSION: &str = "0b5e55ed-0000-4000-8000-000000000001";
@@ -57,12 +57,6 @@ impl Case {
         assert_valid(&session.context("").unwrap(), SESSION);
         (exported(&session, ""), uuids(&session))
     }
-}
-
-/// The whole conversation of a session, by uuid.
-fn uuids(session: &Session) -> Vec<String> {
-    let entries = session.conversation("").unwrap().entries;
-    entries.into_iter().map(|entry| entry.uuid).collect()
 }
 
 /// Bytes as text that a person can read in a failed test.

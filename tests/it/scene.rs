@@ -274,11 +274,7 @@ fn a_compaction_cuts_no_call_from_its_result_and_a_fork_can_be_taken_before_it()
         session.compact(" ", 0).unwrap_err().kind(),
         ErrorKind::Invalid
     );
-    let empty = test
-        .store
-        .sessions()
-        .create(NewSession::in_project("p"))
-        .unwrap();
+    let empty = test.session();
     assert_eq!(
         empty.compact("x", 0).unwrap_err().kind(),
         ErrorKind::Invalid

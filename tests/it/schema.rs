@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OpenFlags};
 use turnkeep::ForkOptions;
 
-use crate::kit::TestStore;
+use crate::kit::{TestStore, uuids};
 
 fn plain(test: &TestStore) -> Connection {
     Connection::open_with_flags(test.store.path(), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
@@ -87,13 +87,7 @@ fn every_view_and_every_query_of_the_document_runs_in_plain_sqlite() {
     }
     assert!(run >= 3, "{run} queries");
     // What SQL makes of a fork is what the library shows.
-    let shown: Vec<String> = fork
-        .conversation("")
-        .unwrap()
-        .entries
-        .iter()
-        .map(|entry| entry.uuid.clone())
-        .collect();
+    let shown = uuids(&fork);
     let query = format!(
         "SELECT uuid FROM message_view WHERE session_id = '{}' AND line IS NOT NULL",
         fork.id()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -75,14 +75,19 @@ fn check_chain(store: &Store, stored: &[(String, Option<String>)], writers: usiz
     assert_eq!(store.verify().unwrap().findings, []);
 }
 
-#[test]
-fn two_threads_append_under_the_head_they_expect_or_are_told_the_present_one() {
+fn with_a_session() -> (TestStore, PathBuf) {
     let test = TestStore::new();
     test.store
         .sessions()
         .create(NewSession::with_key(key()))
         .unwrap();
     let path = test.path("store.db");
+    (test, path)
+}
+
+#[test]
+fn two_threads_append_under_the_head_they_expect_or_are_told_the_present_one() {
+    let (test, path) = with_a_session();
     let stored = thread::scope(|scope| {
         let writers = ["a", "b"].map(|name| {
             let store = open(&path);
@@ -106,12 +111,7 @@ fn a_process_writes_in_turn() {
 
 #[test]
 fn three_processes_append_under_the_head_they_expect_or_are_told_the_present_one() {
-    let test = TestStore::new();
-    test.store
-        .sessions()
-        .create(NewSession::with_key(key()))
-        .unwrap();
-    let path = test.path("store.db");
+    let (test, path) = with_a_session();
     let running = ["a", "b", "c"].map(|name| {
         let arguments = json!({"store": path, "name": name});
         children::start("writers::a_process_writes_in_turn", &arguments)

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use turnkeep::NewMessage;
 
-use super::{Case, cases, uuids};
+use super::{Case, cases};
+use crate::kit::uuids;
 
 /// What happens next.
 #[derive(Clone, Debug)]

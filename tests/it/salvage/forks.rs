@@ -3,12 +3,7 @@
 use serde_json::json;
 
 use super::*;
-
-/// The uuids of the messages that a session shows.
-fn uuids(session: &Session) -> Vec<String> {
-    let entries = session.conversation("").unwrap().entries;
-    entries.into_iter().map(|entry| entry.uuid).collect()
-}
+use crate::kit::uuids;
 
 fn append(session: &Session, text: &str) {
     session.messages().append(NewMessage::user(text)).unwrap();
