@@ -132,38 +132,21 @@ fn call(call: &ToolCall) -> Result<Call> {
 /// each, and what resuming without it would break. No session is made then.
 pub fn import_checkpoint(store: &Store, project_key: &str, path: &Path) -> Result<Session> {
     let text = fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
-    let name = path.display().to_string();
-    let value = read(&text).map_err(|why| Error::invalid(name.clone(), why))?;
-    let messages = messages(&value).map_err(|why| Error::invalid(name.clone(), why))?;
-    pending_is_there(&value).map_err(|why| Error::invalid(name.clone(), why))?;
-    let session = store
-        .sessions()
-        .create(NewSession::in_project(project_key))?;
-    let filled = session.write(|tx| {
-        if let Some(task) = value["task"]
-            .as_str()
-            .filter(|task| !task.trim().is_empty())
-        {
+    let refused = |why| Error::invalid(path.display().to_string(), why);
+    let value = read(&text).map_err(refused)?;
+    let messages = messages(&value).map_err(refused)?;
+    let new = NewSession::in_project(project_key);
+    store.sessions().create_with(&new, |tx| {
+        let task = value["task"].as_str().unwrap_or_default();
+        if !task.trim().is_empty() {
             tx.set_task(task)?;
         }
-        for message in &messages {
-            tx.append(message.clone())?;
+        for message in messages {
+            tx.append(message)?;
         }
-        Ok(())
-    });
-    let counted = filled.and_then(|()| {
-        let scene = session.scene()?;
         let number = |field: &str| value[field].as_u64().unwrap_or(0);
-        let rounds = number("turns").saturating_sub(scene.rounds);
-        let tokens = number("tokensUsed").saturating_sub(scene.tokens_used);
-        session.write(|tx| tx.add_spent(rounds, tokens))
-    });
-    if let Err(error) = counted {
-        // Half a scene is none.
-        session.delete()?;
-        return Err(error);
-    }
-    Ok(session)
+        tx.count_on_from(number("turns"), number("tokensUsed"))
+    })
 }
 
 /// Reads a checkpoint's fields, or says what is wrong with it.
@@ -198,7 +181,7 @@ fn read(text: &str) -> Result<Value, String> {
     ];
     match kinds.iter().find(|(_, right, _)| !right) {
         Some((field, _, kind)) => Err(format!("`{field}` is not {kind}")),
-        None => Ok(value),
+        None => pending_is_there(&value).map(|()| value),
     }
 }
 

@@ -8,11 +8,13 @@ use serde_json::Value;
 use super::context::{self, Context};
 use super::conversation;
 use super::history::History;
+use super::phases::Phase;
+use super::scratchpad;
 use super::session::Session;
-use super::tasks::Phase;
+use super::tools::{calls, pending_of};
 use super::write::SessionTx;
 use crate::error::{Error, Result};
-use crate::model::{ToolCall, ToolState};
+use crate::model::ToolCall;
 use crate::tables::messages::{self, LightKind};
 use crate::tables::{tool_calls, tool_results, transcripts};
 use crate::transcript::chain::walk;
@@ -67,18 +69,13 @@ impl Session {
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted.
     pub fn scene(&self) -> Result<Scene> {
-        let pending = self.tools().pending()?;
-        let scratchpad = self.scratchpad().list()?;
-        let own = self.scratchpad().reserved()?;
-        let mut phases = BTreeMap::new();
-        for task in self.tasks()? {
-            phases.insert(task.clone(), self.find_task(&task)?.phases()?);
-        }
         self.store().db().read(|db| {
             let row = self.row(db)?;
             let history = History::of(db, &row, "")?;
             let head = transcripts::head(db, row.id, "")?;
             let spent = spent(db, &history, head)?;
+            let notes = scratchpad::now(db, row.id)?;
+            let own = &notes.reserved;
             let number = |key: &str| own.get(key).and_then(Value::as_u64).unwrap_or(0);
             let task = own.get(TASK).and_then(Value::as_str);
             Ok(Scene {
@@ -87,12 +84,9 @@ impl Session {
                 tokens_used: number(TOKENS_BEFORE) + spent.tokens.output,
                 tokens: spent.tokens,
                 context: context::read_from(db, &history, head, OpenEnd::Left)?,
-                pending: pending
-                    .into_iter()
-                    .filter(|call| call.state == ToolState::Pending)
-                    .collect(),
-                scratchpad,
-                phases,
+                pending: pending_of(calls(db, &row, &history)?),
+                phases: self.phases_in(own)?,
+                scratchpad: notes.of_the_app,
             })
         })
     }
@@ -118,8 +112,23 @@ impl Session {
 }
 
 impl SessionTx<'_, '_> {
+    /// Counts on from these numbers: what the stored messages tell of is a part of them.
+    pub(crate) fn count_on_from(&self, rounds: u64, tokens: u64) -> Result<()> {
+        let row = self.row()?;
+        let history = History::of(self.tx(), &row, "")?;
+        let spent = spent(
+            self.tx(),
+            &history,
+            transcripts::head(self.tx(), row.id, "")?,
+        )?;
+        self.add_spent(
+            rounds.saturating_sub(spent.rounds),
+            tokens.saturating_sub(spent.tokens.output),
+        )
+    }
+
     /// Adds rounds and tokens that no stored message tells of.
-    pub(crate) fn add_spent(&self, rounds: u64, tokens: u64) -> Result<()> {
+    fn add_spent(&self, rounds: u64, tokens: u64) -> Result<()> {
         for (key, more) in [(ROUNDS_BEFORE, rounds), (TOKENS_BEFORE, tokens)] {
             if more == 0 {
                 continue;

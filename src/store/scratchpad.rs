@@ -80,14 +80,12 @@ impl Scratchpad {
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted.
     pub fn list(&self) -> Result<BTreeMap<String, Value>> {
-        let notes = self.read(None, all)?;
-        Ok(notes.into_iter().filter(of_the_app).collect())
+        Ok(self.read(None, all)?.of_the_app)
     }
 
     /// The library's own notes.
     pub(super) fn reserved(&self) -> Result<BTreeMap<String, Value>> {
-        let notes = self.read(None, all)?;
-        Ok(notes.into_iter().filter(|note| !of_the_app(note)).collect())
+        Ok(self.read(None, all)?.reserved)
     }
 
     /// All keys with the values they had when a message was stored.
@@ -95,8 +93,7 @@ impl Scratchpad {
     /// # Errors
     /// [`Error::NotFound`] if the message is none of this session.
     pub fn list_at(&self, message: &str) -> Result<BTreeMap<String, Value>> {
-        let notes = self.read(Some(message), all)?;
-        Ok(notes.into_iter().filter(of_the_app).collect())
+        Ok(self.read(Some(message), all)?.of_the_app)
     }
 
     /// The values that a key had, newest first, on the way that led to the present one.
@@ -280,10 +277,6 @@ impl SessionTx<'_, '_> {
     }
 }
 
-fn of_the_app((key, _): &(String, Value)) -> bool {
-    !key.starts_with(RESERVED)
-}
-
 fn may_set(key: &str) -> Result<()> {
     if key.starts_with(RESERVED) {
         return Err(Error::invalid(
@@ -300,15 +293,32 @@ fn value(note: Option<NoteRow>) -> Result<Option<Value>> {
     value.map_err(|error| Error::Storage(Box::new(error)))
 }
 
-fn all(db: &Connection, newest: i64) -> Result<BTreeMap<String, Value>> {
+/// The notes of a session by their keys.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    pub(super) of_the_app: BTreeMap<String, Value>,
+    /// The library's own.
+    pub(super) reserved: BTreeMap<String, Value>,
+}
+
+/// The notes of a session now.
+pub(super) fn now(db: &Connection, session: i64) -> Result<Notes> {
+    notes::newest(db, session)?.map_or_else(|| Ok(Notes::default()), |newest| all(db, newest))
+}
+
+fn all(db: &Connection, newest: i64) -> Result<Notes> {
     let mut latest: BTreeMap<String, Option<Value>> = BTreeMap::new();
     for note in notes::chain(db, newest)? {
         if !latest.contains_key(&note.key) {
             latest.insert(note.key.clone(), value(Some(note))?);
         }
     }
-    Ok(latest
+    let there = latest
         .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect())
+        .filter_map(|(key, value)| Some((key, value?)));
+    let (reserved, of_the_app) = there.partition(|(key, _)| key.starts_with(RESERVED));
+    Ok(Notes {
+        of_the_app,
+        reserved,
+    })
 }

@@ -30,14 +30,24 @@ impl Sessions {
     /// # Errors
     /// [`Error::Conflict`] if there is one with this key; [`Error::Invalid`] for an empty name.
     pub fn create(&self, new: NewSession) -> Result<Session> {
-        let key = key_of(&new)?;
-        let row = self
-            .store
-            .db()
-            .write(|tx| match sessions::find(tx, &key)? {
-                Some(_) => Err(Error::Conflict(format!("session `{key}` exists already"))),
-                None => create(tx, &key, &new),
-            })?;
+        self.create_with(&new, |_| Ok(()))
+    }
+
+    /// Makes a session and fills it, in one transaction: if that cannot be done, none is made.
+    pub(crate) fn create_with(
+        &self,
+        new: &NewSession,
+        fill: impl FnOnce(&SessionTx<'_, '_>) -> Result<()>,
+    ) -> Result<Session> {
+        let key = key_of(new)?;
+        let row = self.store.db().write(|tx| {
+            if sessions::find(tx, &key)?.is_some() {
+                return Err(Error::Conflict(format!("session `{key}` exists already")));
+            }
+            let row = create(tx, &key, new)?;
+            fill(&SessionTx::new(tx, row.id, key.clone()))?;
+            Ok(row)
+        })?;
         Ok(Session::new(self.store.clone(), &row))
     }
 

@@ -4,19 +4,20 @@
 //! cut and a branch its own. A phase's work runs outside any transaction: one before it claims the
 //! phase, one behind it stores the result.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::phases::{Phase, PhaseError, PhaseRun, PhaseState};
 use super::scratchpad::RESERVED;
 use super::session::Session;
 use super::tools::stable_id;
 use super::write::SessionTx;
 use crate::error::{Error, Result};
-use crate::tables::phase_claims::{self as claims, ClaimRow};
+use crate::tables::phase_claims::{self as claims, ClaimRow, PhaseKey};
 
 /// How long a claim on a phase holds without being renewed, unless told otherwise.
 const CLAIM: Duration = Duration::from_secs(60);
@@ -24,91 +25,11 @@ const CLAIM: Duration = Duration::from_secs(60);
 /// A task: a list of phases that are run in order.
 #[derive(Clone, Debug)]
 pub struct Task {
-    session: Session,
+    pub(super) session: Session,
     name: String,
     phases: Vec<String>,
     claim: Duration,
 }
-
-/// How a phase stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum PhaseState {
-    /// It never began.
-    Waiting,
-    /// It began and did not finish: it is running, or its process died.
-    Begun,
-    /// It is done; its result is recorded.
-    Done,
-    /// It failed; its error is recorded. The next run tries it again.
-    Failed,
-}
-
-/// A phase and what came of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Phase {
-    /// Its name.
-    pub name: String,
-    /// How it stands.
-    pub state: PhaseState,
-    /// How often it was begun.
-    pub attempt: u32,
-    /// The same for every attempt: for outside calls that must have effect once.
-    pub idempotency_key: String,
-    /// When its last attempt began, in epoch milliseconds.
-    pub started_ms: Option<i64>,
-    /// When that finished or failed.
-    pub finished_ms: Option<i64>,
-    /// What it returned.
-    pub result: Option<Value>,
-    /// What it failed with.
-    pub error: Option<String>,
-    /// What it noted to have changed.
-    pub changes: Vec<Value>,
-}
-
-/// A phase that is being run: what its work may know and tell.
-#[derive(Debug)]
-pub struct PhaseRun<'t> {
-    task: &'t Task,
-    holder: String,
-    /// The phase's name.
-    pub name: String,
-    /// Which attempt this is, from 1.
-    pub attempt: u32,
-    /// The same for every attempt: for outside calls that must have effect once.
-    pub idempotency_key: String,
-    /// Whether an attempt before this one began and never finished: its effects are unknown.
-    pub was_interrupted: bool,
-}
-
-/// Why a phase was not run to its end.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum PhaseError<E> {
-    /// Its work failed; the error is recorded, and the task stops here until the next run.
-    Work(E),
-    /// The store refused.
-    Store(Error),
-}
-
-impl<E> From<Error> for PhaseError<E> {
-    fn from(error: Error) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for PhaseError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Work(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-        }
-    }
-}
-
-impl<E: fmt::Debug + fmt::Display> std::error::Error for PhaseError<E> {}
 
 impl Session {
     /// A task with its plan: new, or taken up again.
@@ -144,6 +65,22 @@ impl Session {
         let notes = self.scratchpad().reserved()?;
         let names = notes.keys().filter_map(|key| key.strip_prefix(PLAN));
         Ok(names.map(String::from).collect())
+    }
+
+    /// The phases of each task, as the library's own notes tell of them.
+    pub(super) fn phases_in(
+        &self,
+        notes: &BTreeMap<String, Value>,
+    ) -> Result<BTreeMap<String, Vec<Phase>>> {
+        let plans = notes
+            .iter()
+            .filter_map(|(key, plan)| Some((key.strip_prefix(PLAN)?, plan)));
+        plans
+            .map(|(name, plan)| {
+                let task = self.task_of(name, read(plan.clone())?);
+                Ok((name.to_owned(), task.phases_in(notes)?))
+            })
+            .collect()
     }
 
     /// A task that was begun, by its name.
@@ -212,7 +149,10 @@ impl Task {
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted.
     pub fn phases(&self) -> Result<Vec<Phase>> {
-        let notes = self.session.scratchpad().reserved()?;
+        self.phases_in(&self.session.scratchpad().reserved()?)
+    }
+
+    fn phases_in(&self, notes: &BTreeMap<String, Value>) -> Result<Vec<Phase>> {
         let of = |phase: &String| self.noted(phase, notes.get(&self.phase_key(phase)).cloned());
         self.phases.iter().map(of).collect()
     }
@@ -274,7 +214,7 @@ impl Task {
                 return Ok(Begun::Done(phase.result.unwrap_or_default()));
             }
             let now = tx.tx().now_ms();
-            let key = (tx.row()?.id, self.name.as_str(), name);
+            let key = self.claim_key(name);
             if let Some(claim) = claims::find(tx.tx(), key)?.filter(|claim| claim.expires_ms > now)
             {
                 return Err(Error::Conflict(format!(
@@ -303,7 +243,12 @@ impl Task {
         })
     }
 
-    fn claim(&self, holder: String, now: i64) -> ClaimRow {
+    /// Under which the claim on a phase stands.
+    pub(super) fn claim_key<'a>(&'a self, phase: &'a str) -> PhaseKey<'a> {
+        (self.session.row_id(), &self.name, phase)
+    }
+
+    pub(super) fn claim(&self, holder: String, now: i64) -> ClaimRow {
         let time = i64::try_from(self.claim.as_millis()).unwrap_or(i64::MAX);
         ClaimRow {
             holder,
@@ -311,7 +256,7 @@ impl Task {
         }
     }
 
-    fn find(&self, tx: &SessionTx<'_, '_>, phase: &str) -> Result<Phase> {
+    pub(super) fn find(&self, tx: &SessionTx<'_, '_>, phase: &str) -> Result<Phase> {
         self.noted(phase, tx.noted(&self.phase_key(phase))?)
     }
 
@@ -342,7 +287,7 @@ impl Task {
     }
 
     /// The note that tells of a phase. An array, so that no two pairs of names share one.
-    fn phase_key(&self, phase: &str) -> String {
+    pub(super) fn phase_key(&self, phase: &str) -> String {
         format!(
             "{RESERVED}phase:{}",
             Value::from(vec![self.name.as_str(), phase])
@@ -359,50 +304,6 @@ impl Task {
 enum Begun<'t> {
     Done(Value),
     Now(PhaseRun<'t>),
-}
-
-impl PhaseRun<'_> {
-    /// Records something that the phase changed.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if another process took the phase over.
-    pub fn note_change(&self, change: impl Into<Value>) -> Result<()> {
-        self.change(|phase, _| phase.changes.push(change.into()))
-    }
-
-    /// Holds the claim for its whole time again.
-    ///
-    /// # Errors
-    /// [`Error::Conflict`] if another process took the phase over.
-    pub fn renew(&self) -> Result<()> {
-        self.task.session.write(|tx| self.hold(tx))
-    }
-
-    fn hold(&self, tx: &SessionTx<'_, '_>) -> Result<()> {
-        let key = (tx.row()?.id, self.task.name.as_str(), self.name.as_str());
-        let mine = claims::find(tx.tx(), key)?.is_some_and(|claim| claim.holder == self.holder);
-        if !mine {
-            return Err(Error::Conflict(format!(
-                "phase `{}` was taken over by another process; nothing was recorded",
-                self.name
-            )));
-        }
-        let claim = self.task.claim(self.holder.clone(), tx.tx().now_ms());
-        Ok(claims::save(tx.tx(), key, &claim)?)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Phase, i64)) -> Result<()> {
-        self.task.session.write(|tx| {
-            self.hold(tx)?;
-            let mut phase = self.task.find(tx, &self.name)?;
-            change(&mut phase, tx.tx().now_ms());
-            if phase.state != PhaseState::Begun {
-                let key = (tx.row()?.id, self.task.name.as_str(), self.name.as_str());
-                claims::delete(tx.tx(), key)?;
-            }
-            tx.set_reserved(&self.task.phase_key(&self.name), &phase)
-        })
-    }
 }
 
 const PLAN: &str = "turnkeep:plan:";

@@ -42,14 +42,7 @@ impl Tools {
     pub fn list(&self) -> Result<Vec<ToolCall>> {
         self.session.store().db().read(|db| {
             let row = self.session.row(db)?;
-            let history = History::of(db, &row, "")?;
-            let mut calls = Vec::new();
-            for part in &history.parts {
-                for call in tool_calls::list(db, part.owner, part.until_seq)? {
-                    calls.push(shown(db, &row, &history, call)?);
-                }
-            }
-            Ok(calls)
+            calls(db, &row, &History::of(db, &row, "")?)
         })
     }
 
@@ -58,11 +51,7 @@ impl Tools {
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted.
     pub fn pending(&self) -> Result<Vec<ToolCall>> {
-        Ok(self
-            .list()?
-            .into_iter()
-            .filter(|call| call.state == ToolState::Pending)
-            .collect())
+        Ok(pending_of(self.list()?))
     }
 
     /// Settles an open call; of an id used again the newest. Safe to repeat: a call that has a
@@ -176,6 +165,27 @@ impl SessionTx<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// All calls of a session, in the order in which they were made.
+pub(super) fn calls(
+    db: &Connection,
+    session: &SessionRow,
+    history: &History,
+) -> Result<Vec<ToolCall>> {
+    let mut calls = Vec::new();
+    for part in &history.parts {
+        for call in tool_calls::list(db, part.owner, part.until_seq)? {
+            calls.push(shown(db, session, history, call)?);
+        }
+    }
+    Ok(calls)
+}
+
+/// Those that have no result.
+pub(super) fn pending_of(mut calls: Vec<ToolCall>) -> Vec<ToolCall> {
+    calls.retain(|call| call.state == ToolState::Pending);
+    calls
 }
 
 /// Whether a message is the call's, or stands between it and its response's last result.

@@ -196,6 +196,14 @@ fn a_checkpoint_that_is_not_whole_is_refused_by_name_and_makes_no_session() {
             "{error}"
         );
     }
+    // A message that cannot be stored takes the whole session with it.
+    let orphan = json!({"type": "tool_result", "tool_use_id": "t9", "content": "x"});
+    let messages =
+        json!([{"role": "user", "content": "go"}, {"role": "user", "content": [orphan]}]);
+    let file = test.path("checkpoint.json");
+    fs::write(&file, with("messages", messages)).unwrap();
+    let error = import_checkpoint(&test.store, "p", &file).unwrap_err();
+    assert!(error.to_string().contains("no call `t9`"), "{error}");
     let sessions = test.store.sessions();
     let all = turnkeep::SessionFilter::new().all();
     assert_eq!(sessions.list(&all, None, 10).unwrap().sessions.len(), 0);
