@@ -4,7 +4,7 @@ use serde_json::json;
 use unicode_width::UnicodeWidthStr;
 
 use super::out::{Out, Style, count, fit, pad, time};
-use super::place::session;
+use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
 /// List the ways a session's messages end, or move its head to one
@@ -19,9 +19,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "UUID")]
     switch: Option<String>,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
@@ -30,7 +29,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     } else {
         call.look()?
     };
-    let session = session(&store, &args.id, args.project.as_deref())?;
+    let session = session(&store, &args.id, args.within.project())?;
     if let Some(uuid) = &args.switch {
         session.switch_to(uuid)?;
     }

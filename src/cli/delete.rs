@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use serde_json::json;
 
 use super::out::{Out, count, harmless_line};
-use super::place::session;
+use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
 /// Delete a session: transcripts, sub-agents, files
@@ -21,14 +21,13 @@ pub(super) struct Args {
     #[arg(short, long)]
     yes: bool,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.open(false)?;
-    let session = session(&store, &args.id, args.project.as_deref())?;
+    let session = session(&store, &args.id, args.within.project())?;
     let info = session.info()?;
     let key = harmless_line(&session.key().to_string());
     if !args.yes && io::stdin().is_terminal() && io::stderr().is_terminal() {

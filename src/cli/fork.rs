@@ -6,7 +6,7 @@ use serde_json::json;
 use turnkeep::ForkOptions;
 
 use super::out::{Out, harmless_line};
-use super::place::session;
+use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
 /// Make a session that begins as another one does, and goes on alone
@@ -29,14 +29,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.open(false)?;
-    let source = session(&store, &args.id, args.project.as_deref())?;
+    let source = session(&store, &args.id, args.within.project())?;
     let mut options = ForkOptions::new();
     if let Some(uuid) = &args.up_to {
         options = options.up_to(uuid);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use turnkeep::Kin;
 
 use super::out::{Out, Style, fit};
-use super::place::session;
+use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
 /// Show where a session comes from, and what was forked from it
@@ -15,14 +15,13 @@ pub(super) struct Args {
     /// The session
     id: String,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.look()?;
-    let session = session(&store, &args.id, args.project.as_deref())?;
+    let session = session(&store, &args.id, args.within.project())?;
     let mut out = Out::new();
     if call.json {
         let lineage = session.lineage()?;

@@ -8,6 +8,20 @@ use turnkeep::{Error, OpenOptions, Scope, Session, Store};
 use super::Call;
 use super::fail::Failure;
 
+// Where a session is looked for by its name. (A doc comment here would become the command's own.)
+#[derive(Debug, clap::Args)]
+pub(super) struct Within {
+    /// Look only in this project: its key, or a directory
+    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
+    project: Option<String>,
+}
+
+impl Within {
+    pub(super) fn project(&self) -> Option<&str> {
+        self.project.as_deref()
+    }
+}
+
 impl Call {
     /// The file of the store.
     pub(super) fn store_path(&self) -> Result<PathBuf, Failure> {

@@ -1,7 +1,7 @@
 //! `turnkeep rename`
 
 use super::out::Out;
-use super::place::session;
+use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
 /// Give a session a title
@@ -13,14 +13,13 @@ pub(super) struct Args {
     /// Its title
     title: String,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.open(false)?;
-    let session = session(&store, &args.id, args.project.as_deref())?;
+    let session = session(&store, &args.id, args.within.project())?;
     session.rename(&args.title)?;
     Out::new().changed(call.json, &session, "renamed")?;
     Ok(Done::All)

@@ -7,7 +7,7 @@ use turnkeep::{ContextMessage, ResumeOptions};
 
 use super::fail::Failure;
 use super::out::{Out, Style, harmless, harmless_line};
-use super::place::{scope, session};
+use super::place::{Within, scope, session};
 use super::{Call, Done, Outcome};
 
 /// Show what a model is to be sent to go on with a session, and what is open in it
@@ -31,9 +31,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "UUID", requires = "at")]
     drops_turn: Option<String>,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 /// What `--json` prints; the contents of messages are not printed anew.
@@ -51,9 +50,9 @@ struct Shown<'a> {
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.look()?;
     let session = match &args.id {
-        Some(id) => session(&store, id, args.project.as_deref())?,
+        Some(id) => session(&store, id, args.within.project())?,
         None => {
-            let scope = scope(&store, args.project.as_deref())?;
+            let scope = scope(&store, args.within.project())?;
             let newest = store.sessions().continue_last(&scope)?;
             newest.ok_or_else(|| {
                 Failure::Store(turnkeep::Error::NotFound {

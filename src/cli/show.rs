@@ -7,7 +7,7 @@ use turnkeep::{EntryPart, Line, Session};
 
 use super::fail::Failure;
 use super::out::{Out, Style, clock, count, fit, harmless, harmless_line, time};
-use super::place::session;
+use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
 /// How often a followed session is looked at.
@@ -51,14 +51,13 @@ pub(super) struct Args {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.look()?;
-    let session = session(&store, &args.id, args.project.as_deref())?;
+    let session = session(&store, &args.id, args.within.project())?;
     let mut out = Out::new();
     if args.markdown {
         let mut text = Vec::new();

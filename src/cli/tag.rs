@@ -1,7 +1,7 @@
 //! `turnkeep tag`
 
 use super::out::Out;
-use super::place::session;
+use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
 /// Give a session a tag, or take it away
@@ -18,14 +18,13 @@ pub(super) struct Args {
     #[arg(long)]
     clear: bool,
 
-    /// Look only in this project: its key, or a directory
-    #[arg(long, value_name = "KEY|DIR", allow_hyphen_values = true)]
-    project: Option<String>,
+    #[command(flatten)]
+    within: Within,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.open(false)?;
-    let session = session(&store, &args.id, args.project.as_deref())?;
+    let session = session(&store, &args.id, args.within.project())?;
     session.tag(args.tag.as_deref())?;
     Out::new().changed(
         call.json,
