@@ -7,7 +7,7 @@ use super::history::History;
 use crate::error::Result;
 use crate::tables::messages::Stored;
 use crate::tables::sessions::SessionRow;
-use crate::transcript::line::Ending;
+use crate::transcript::line::{Ending, kept_bytes};
 
 /// One line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,11 +39,7 @@ impl Line {
 
     /// The bytes of the line, without what ends it.
     pub fn bytes(&self) -> &[u8] {
-        match (&self.raw, &self.entry) {
-            (Some(raw), _) => raw,
-            (None, Some(entry)) => entry.as_bytes(),
-            (None, None) => &[],
-        }
+        kept_bytes(self.raw.as_deref(), self.entry.as_deref())
     }
 }
 

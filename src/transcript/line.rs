@@ -27,6 +27,11 @@ pub(crate) enum Ending {
     Joined,
 }
 
+/// The bytes of a line that is kept as its record, and as bytes where those differ.
+pub(crate) fn kept_bytes<'a>(raw: Option<&'a [u8]>, entry: Option<&'a str>) -> &'a [u8] {
+    raw.or(entry.map(str::as_bytes)).unwrap_or_default()
+}
+
 /// How many records are taken from the front of a line at most: it bounds the work on hostile input.
 const MAX_LEADING: usize = 64;
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::dialect::{Said, Usage, What};
 use super::json::Object;
-use super::line::{Ending, Fault, Segment, segments};
+use super::line::{Ending, Fault, Segment, kept_bytes, segments};
 use super::listing::Facts;
 use super::prompt::{Opens, opens};
 
@@ -166,11 +166,7 @@ impl Reading {
 
     /// The bytes of the segment as they were in its file.
     pub(crate) fn bytes(&self) -> &[u8] {
-        match (&self.raw, &self.entry) {
-            (Some(raw), _) => raw,
-            (None, Some(entry)) => entry.as_bytes(),
-            (None, None) => &[],
-        }
+        kept_bytes(self.raw.as_deref(), self.entry.as_deref())
     }
 
     /// Whether the entry has a place in the conversation of its transcript: a message with a uuid,

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::tables::damaged_index;
-use crate::transcript::line::Ending;
+use crate::transcript::line::{Ending, kept_bytes};
 
 /// A stored line, as it is shown and exported.
 #[derive(Clone, Debug)]
@@ -23,11 +23,7 @@ pub(crate) struct Stored {
 impl Stored {
     /// The bytes of the line, without what ends it.
     pub(crate) fn bytes(&self) -> &[u8] {
-        match (&self.raw, &self.entry) {
-            (Some(raw), _) => raw,
-            (None, Some(entry)) => entry.as_bytes(),
-            (None, None) => &[],
-        }
+        kept_bytes(self.raw.as_deref(), self.entry.as_deref())
     }
 }
 
