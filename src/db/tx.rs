@@ -88,5 +88,23 @@ pub(super) fn begin_write<'c>(
 /// # Errors
 /// Whatever SQLite met, also when it had rolled the transaction back by itself; nothing is stored then.
 pub(super) fn commit(open: Unfinished<'_>, patience: &mut Patience) -> rusqlite::Result<()> {
-    patience.retry(is_busy, || open.0.execute_batch("COMMIT"))
+    cut_before_commit()?;
+    patience.retry(is_busy, || open.0.execute_batch("COMMIT"))?;
+    cut_after_commit();
+    Ok(())
+}
+
+/// Here a test cuts a commit, before and after: the fail point `turnkeep::commit`, which is nothing in other builds.
+/// Its action `return` is a full disk.
+fn cut_before_commit() -> rusqlite::Result<()> {
+    fail::fail_point!("turnkeep::commit", |_| Err(rusqlite::Error::SqliteFailure(
+        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL),
+        None
+    )));
+    Ok(())
+}
+
+/// What is committed can no longer fail: `return` does nothing here.
+fn cut_after_commit() {
+    fail::fail_point!("turnkeep::commit", |_| ());
 }
