@@ -10,3 +10,4 @@ mod parts;
 pub(crate) mod path;
 pub(crate) mod present;
 pub(crate) mod replace;
+pub(crate) mod tree;

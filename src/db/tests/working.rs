@@ -57,6 +57,31 @@ fn a_write_that_fails_or_panics_stores_nothing_and_the_next_one_works() {
 }
 
 #[test]
+fn a_commit_cut_before_stores_nothing_and_one_cut_after_stores_all() {
+    let _alone = fail::FailScenario::setup();
+    let own = thread::current().id();
+    for (at, stored) in [(1, 0), (2, 1), (3, 1)] {
+        let spot = spot();
+        let db = store(&spot.path);
+        let passed = AtomicI64::new(0);
+        fail::cfg_callback("turnkeep::commit", move || {
+            let mine = thread::current().id() == own;
+            if mine && passed.fetch_add(1, Ordering::Relaxed) + 1 == at {
+                std::panic::resume_unwind(Box::new("cut"));
+            }
+        })
+        .unwrap();
+        let cut = catch_unwind(AssertUnwindSafe(|| {
+            put(&db, "first").unwrap();
+            put(&db, "second").unwrap();
+        }));
+        fail::remove("turnkeep::commit");
+        assert!(cut.is_err());
+        assert_eq!(count(&db).unwrap(), stored);
+    }
+}
+
+#[test]
 fn a_write_whose_transaction_sqlite_ended_is_not_called_stored() {
     let spot = spot();
     let db = store(&spot.path);
