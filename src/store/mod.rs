@@ -1,5 +1,6 @@
 //! THE PUBLIC HANDLES. One public method is one transaction.
 
+mod blobs;
 mod branches;
 mod compact;
 mod context;

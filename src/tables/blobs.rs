@@ -2,9 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
+use super::blob_parts;
 use crate::db::Tx;
 
-/// A blob as stored.
+/// A blob as stored. One that has `bytes` and no `content` has parts.
 pub(crate) struct BlobRow {
     pub(crate) hash: Vec<u8>,
     pub(crate) bytes: i64,
@@ -42,11 +43,45 @@ pub(crate) fn get(db: &Connection, id: i64) -> Result<Option<BlobRow>> {
         .optional()
 }
 
-/// Removes a blob that no file names any more.
+/// Removes a blob that nothing names any more, and of its parts those that nothing names then.
 pub(crate) fn delete_if_unused(tx: &Tx<'_>, id: i64) -> Result<()> {
-    tx.prepare_cached(
-        "DELETE FROM blobs WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM session_files WHERE blob = ?1)",
-    )?
-    .execute([id])?;
+    let mut unsure = vec![id];
+    while let Some(id) = unsure.pop() {
+        if is_used(tx, id)? {
+            continue;
+        }
+        unsure.extend(blob_parts::list(tx, id)?);
+        delete(tx, id)?;
+    }
     Ok(())
+}
+
+/// Removes a blob, and the list of its parts.
+pub(crate) fn delete(tx: &Tx<'_>, id: i64) -> Result<()> {
+    blob_parts::delete_all(tx, id)?;
+    tx.prepare_cached("DELETE FROM blobs WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Whether anything names a blob. Every table that does is asked here.
+fn is_used(db: &Connection, id: i64) -> Result<bool> {
+    db.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM session_files WHERE blob = ?1)
+             OR EXISTS (SELECT 1 FROM blob_parts WHERE part = ?1)",
+    )?
+    .query_row([id], |row| row.get(0))
+}
+
+/// The blobs above the id `after` whose content is that of their parts, by id: at most `limit`.
+pub(crate) fn made_of_parts(db: &Connection, after: i64, limit: usize) -> Result<Vec<i64>> {
+    db.prepare_cached(
+        "SELECT id FROM blobs WHERE id > ?1 AND bytes > 0 AND length(content) = 0
+         ORDER BY id LIMIT ?2",
+    )?
+    .query_map(
+        params![after, i64::try_from(limit).unwrap_or(i64::MAX)],
+        |row| row.get(0),
+    )?
+    .collect()
 }

@@ -5,6 +5,7 @@
 //! with (`forks`), and what every append keeps up is computed anew from the entries, by the rules of the append
 //! (`mending`). Nothing is left out in silence.
 
+mod contents;
 mod copying;
 mod counting;
 mod forks;
@@ -95,6 +96,7 @@ fn save(remains: &Remains, tx: &Tx<'_>) -> Result<Salvaged> {
     placing::settle_doubles(tx, &mut lost)?;
     forks::settle_prefixes(tx, &mut lost)?;
     salvage::make_indexes(tx, &indexes)?;
+    contents::remove_broken(tx, &mut lost)?;
     placing::remove_unreferred(tx, &tables, &mut lost)?;
     forks::mend_forks(tx, &mut lost)?;
     placing::tell_missing(tx, &places.missing(tx)?, &mut lost)?;

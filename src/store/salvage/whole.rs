@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 
-use crate::store::files::unpack;
+use crate::store::blobs::unpack;
 use crate::transcript::listing::Tally;
 use crate::transcript::reading::Reading;
 
@@ -48,12 +48,13 @@ fn is_json(text: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Whether a blob unpacks to what its hash is of.
+/// Whether a blob unpacks to what its hash is of. Of one that is made of parts only the whole can tell, later.
 pub(super) fn is_whole_blob<'v>(value: impl Fn(&str) -> Option<&'v Value>) -> bool {
     let (Some(Value::Blob(hash)), Some(encoding), Some(Value::Blob(content))) =
         (value("hash"), text(value("encoding")), value("content"))
     else {
         return false;
     };
-    unpack(hash, encoding, content).is_ok()
+    let has_parts = content.is_empty() && value("bytes") != Some(&Value::Integer(0));
+    has_parts || unpack(hash, encoding, content).is_ok()
 }

@@ -226,6 +226,7 @@ fn check_nothing_is_left(test: &TestStore) {
         "left_turns",
         "session_files",
         "blobs",
+        "blob_parts",
         "import_sources",
         "transcripts",
     ] {

@@ -1,5 +1,6 @@
 //! Damaged stores: what can be read is saved into a new one, and what cannot is said.
 
+mod contents;
 mod crash;
 mod forks;
 mod healthy;
