@@ -32,6 +32,15 @@ pub enum Error {
     /// What the caller expected is no longer so. Nothing was stored.
     #[error("{0}")]
     Conflict(String),
+    /// File checkpoints are off: in the session, or in the handle that was to rewind.
+    #[error("File rewinding is not enabled")]
+    NotEnabled,
+    /// There is no restore point of this name in the session.
+    #[error("No file checkpoint found for this message: `{point}`")]
+    NoCheckpoint {
+        /// The name as the caller wrote it.
+        point: String,
+    },
     /// Another writer held the store for the whole time allowed. Nothing was stored.
     #[error("{} is busy: waited {:.1} s for another writer", path.display(), waited.as_secs_f64())]
     Busy {
@@ -159,8 +168,8 @@ impl Error {
     /// The kind of this error, stable across releases.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotFound { .. } => ErrorKind::NotFound,
-            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::NotFound { .. } | Self::NoCheckpoint { .. } => ErrorKind::NotFound,
+            Self::Invalid { .. } | Self::NotEnabled => ErrorKind::Invalid,
             Self::Conflict(_) => ErrorKind::Conflict,
             Self::Busy { .. } => ErrorKind::Busy,
             Self::NewerSchema { .. } => ErrorKind::NewerSchema,
@@ -184,6 +193,12 @@ impl Error {
             Self::NotFound { what: "store", .. } => Some(
                 "`turnkeep import` and `append --create` make one; `--store FILE` or TURNKEEP_STORE names another",
             ),
+            Self::NotEnabled => Some(
+                "nothing was kept of what this session's tools changed; `turnkeep checkpoints ID on` keeps it from now on",
+            ),
+            Self::NoCheckpoint { .. } => {
+                Some("`turnkeep points ID` lists the restore points of a session")
+            }
             Self::Conflict(_) => Some("look at what is there now and decide again"),
             Self::Busy { .. } => Some("try again, or allow a longer wait"),
             Self::NewerSchema { .. } => Some("open it with the newer release; it was not changed"),

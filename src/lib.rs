@@ -56,15 +56,18 @@ pub use exchange::{
     claude_code, export_checkpoint, export_jsonl, export_markdown, import_checkpoint, is_entry,
 };
 pub use model::{
-    AppendOptions, Appended, Cursor, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession,
-    Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall,
-    ToolState, TranscriptKey,
+    AppendOptions, Appended, Captured, CheckedOut, Cursor, FileAction, FileOptions, FileOutcome,
+    FileReport, FileState, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession, NotCovered,
+    NotKept, Operation, Restore, RestorePoint, RewindOptions, RewindReport, Role, SessionFilter,
+    SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall, ToolRef, ToolState,
+    TranscriptKey,
 };
 pub use store::{
-    Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,
-    ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun, PhaseState,
-    ResumeOptions, Resumed, Salvaged, Scene, Scope, Scratchpad, SdkSummary, Session, SessionStore,
-    SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified, WindowOptions,
+    Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files, Finding,
+    Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun, PhaseState,
+    ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad, SdkSummary, Session,
+    SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified,
+    WindowOptions,
 };
 
 /// The README's examples run as tests.

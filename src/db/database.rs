@@ -199,6 +199,10 @@ impl Database {
         inner.ticket.forge();
     }
 
+    pub(super) fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
     /// The path as the caller gave it, made absolute.
     pub fn path(&self) -> &Path {
         &self.inner.place.given

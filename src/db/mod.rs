@@ -21,6 +21,7 @@ mod existing;
 mod faults;
 mod header;
 mod journal;
+mod lock;
 mod log;
 mod options;
 mod pages;
@@ -40,6 +41,7 @@ mod tx;
 
 pub(crate) use database::Database;
 pub use journal::Journal;
+pub(crate) use lock::Lock;
 pub use options::{Durability, OpenOptions};
 pub(crate) use salvage::{Remains, salvage};
 pub(crate) use tx::Tx;

@@ -1,17 +1,24 @@
 //! WHAT THINGS ARE: plain values and pure rules. No SQL, no I/O; the clock comes in as an argument.
 
 mod append;
+pub(crate) mod files;
 mod fork;
 mod key;
 mod lease;
 pub(crate) mod message;
+mod rewind;
 mod session;
 mod tool;
 
 pub use append::{AppendOptions, Appended};
+pub use files::{Captured, CheckedOut, FileOptions, FileState, NotKept, ToolRef};
 pub use fork::{ForkOptions, Kin, Lineage};
 pub use key::{SessionKey, TranscriptKey};
 pub use lease::Lease;
 pub use message::{NewMessage, Role};
+pub use rewind::{
+    FileAction, FileOutcome, FileReport, NotCovered, Operation, Restore, RestorePoint,
+    RewindOptions, RewindReport,
+};
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};
 pub use tool::{Settle, Settled, ToolCall, ToolState};

@@ -81,27 +81,34 @@ impl SessionTx<'_, '_> {
     }
 }
 
-/// Moves the head, and says so to the client.
+/// Moves the head, says so to the client, and logs it.
 fn move_head(session: &SessionTx<'_, '_>, history: &History, head: Option<i64>) -> Result<()> {
+    if let Some(uuid) = move_head_to(session, history, head)? {
+        let detail = json!({"head": uuid}).to_string();
+        let id = session.row()?.id;
+        operations::insert(session.tx(), id, "switch", None, Some(&detail))?;
+    }
+    Ok(())
+}
+
+/// Moves the head, with the notes as of there, and says so to the client. Answers the head's uuid,
+/// or `None` if it was there already.
+pub(super) fn move_head_to(
+    session: &SessionTx<'_, '_>,
+    history: &History,
+    head: Option<i64>,
+) -> Result<Option<Option<String>>> {
     let tx: &Tx<'_> = session.tx();
     let row = session.row()?;
     let Some(mut transcript) = transcripts::find(tx, row.id, "")? else {
-        return Ok(());
+        return Ok(None);
     };
     if !move_to(tx, history, &mut transcript, head)? {
-        return Ok(());
+        return Ok(None);
     }
     transcripts::save(tx, &transcript)?;
     take_notes_up(tx, row.id, head)?;
-    let uuid = session.tell_head(history, head)?;
-    operations::insert(
-        tx,
-        row.id,
-        "switch",
-        None,
-        Some(&json!({"head": uuid}).to_string()),
-    )?;
-    Ok(())
+    session.tell_head(history, head).map(Some)
 }
 
 /// The entry by which the client knows that the head was moved.

@@ -4,6 +4,7 @@ use rusqlite::Connection;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::checkpoints;
 use super::conversation::{self, Conversation, ConversationEntry};
 use super::history::History;
 use crate::error::{Error, Result};
@@ -71,11 +72,17 @@ pub(super) fn read_from(
         .iter()
         .map(|(id, entry)| Spoken { id: *id, entry })
         .peekable();
+    let notes = checkpoints::notes(db, history)?;
     for entry in &conversation.entries {
         spoken.push(Spoken {
             id: entry.id,
             entry: &entry.entry,
         });
+        let notes = notes.get(&entry.id).into_iter().flatten();
+        spoken.extend(notes.map(|note| Spoken {
+            id: entry.id,
+            entry: note,
+        }));
         if kept_follows.peek().is_some() && is_summary(entry) {
             spoken.extend(kept_follows.by_ref());
         }

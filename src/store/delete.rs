@@ -7,8 +7,9 @@ use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::tables::{
-    blobs, import_sources, left_turns, lineage, listing_marks, messages, operations, phase_claims,
-    scratchpad, session_files, sessions, tool_attempts, tool_calls, tool_results, transcripts,
+    blobs, file_changes, import_sources, labels, left_turns, lineage, listing_marks, messages,
+    operations, phase_claims, rewinds, roots, scratchpad, session_files, sessions, tool_attempts,
+    tool_calls, tool_results, transcripts, watched_calls,
 };
 
 impl SessionTx<'_, '_> {
@@ -53,6 +54,7 @@ pub(super) fn clear(tx: &Tx<'_>, id: i64) -> Result<()> {
     left_turns::delete_all(tx, id)?;
     tool_attempts::delete_all(tx, id)?;
     phase_claims::delete_all(tx, id)?;
+    forget_rewinds(tx, id)?;
     prune(tx, id)
 }
 
@@ -64,6 +66,7 @@ fn prune(tx: &Tx<'_>, session: i64) -> Result<()> {
             messages::delete_behind(tx, id, seq)?;
             listing_marks::delete_after(tx, id, seq)?;
             forget_calls(tx, id)?;
+            forget_changes(tx, id, Some(seq))?;
             return Ok(());
         }
         messages::delete_all(tx, id)?;
@@ -71,6 +74,10 @@ fn prune(tx: &Tx<'_>, session: i64) -> Result<()> {
         transcripts::delete_all(tx, id)?;
         forget_calls(tx, id)?;
         forget_files(tx, id)?;
+        forget_changes(tx, id, None)?;
+        roots::delete_all(tx, id)?;
+        labels::delete_all(tx, id)?;
+        watched_calls::delete_all(tx, id)?;
         scratchpad::delete_all(tx, id)?;
         if let Some(row) = lineage::find(tx, id)? {
             lineage::delete(tx, id)?;
@@ -93,6 +100,26 @@ fn forget_files(tx: &Tx<'_>, session: i64) -> Result<()> {
     session_files::delete_all(tx, session)?;
     for file in files {
         blobs::delete_if_unused(tx, file.blob)?;
+    }
+    Ok(())
+}
+
+/// Removes what is known of a session's rewinds: a deleted session has none to undo.
+fn forget_rewinds(tx: &Tx<'_>, session: i64) -> Result<()> {
+    let blobs = rewinds::blobs_of(tx, session)?;
+    rewinds::delete_all(tx, session)?;
+    for blob in blobs {
+        blobs::delete_if_unused(tx, blob)?;
+    }
+    Ok(())
+}
+
+/// Removes a session's file changes, but for those that belong to messages a fork shows.
+fn forget_changes(tx: &Tx<'_>, session: i64, shown_until: Option<i64>) -> Result<()> {
+    let blobs = file_changes::blobs_of(tx, session)?;
+    file_changes::delete_behind(tx, session, shown_until)?;
+    for blob in blobs {
+        blobs::delete_if_unused(tx, blob)?;
     }
     Ok(())
 }

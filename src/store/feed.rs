@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
+use super::checkpoints::binding::prompt_arrived;
 use super::head::{Arrived, arrive, follow_client, take_notes_up};
 use super::history::History;
 use super::ledger::{find_call, write_ledger};
@@ -201,7 +202,12 @@ impl<'t, 'c> Feed<'t, 'c> {
             return Ok(false);
         };
         self.stored = true;
-        let turn = if opens { self.open_turn(id)? } else { turn };
+        let turn = if opens {
+            prompt_arrived(self.tx, self.session.id, reading.prompt_id.as_deref(), id)?;
+            self.open_turn(id)?
+        } else {
+            turn
+        };
         self.transcript.next_seq += 1;
         if reading.parent_uuid.is_some() && parent.is_none() {
             self.transcript.dangling += 1;
@@ -219,7 +225,8 @@ impl<'t, 'c> Feed<'t, 'c> {
         if indexed {
             self.bind(reading, id, turn)?;
             let (tx, session) = (self.tx, self.session.id);
-            write_ledger(tx, session, (id, turn), reading, |call| {
+            let is_main = self.is_main();
+            write_ledger(tx, session, (id, turn, is_main), reading, |call| {
                 find_call(tx, &self.history, session, call)
             })?;
         }

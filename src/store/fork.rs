@@ -3,6 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
+use super::Store;
 use super::feed::head_uuid;
 use super::history::History;
 use super::listing::{mark, tally_at};
@@ -86,7 +87,7 @@ fn fork(tx: &Tx<'_>, session: &Session, options: &ForkOptions) -> Result<Session
     };
     transcripts::save(tx, &transcript)?;
     mark(tx, row.id, &row.tally, transcript.next_seq)?;
-    introduce(tx, &row, &source, options, &cut)?;
+    introduce(session.store(), tx, &row, &source, options, &cut)?;
     let detail = json!({"from": source.key.to_string(), "up_to": options.up_to}).to_string();
     operations::insert(tx, row.id, "fork", None, Some(&detail))?;
     sessions::find_row(tx, row.id)?.ok_or_else(|| Error::no_session(key.to_string()))
@@ -152,13 +153,14 @@ fn cut_at_head(tx: &Tx<'_>, source: &SessionRow) -> Result<Cut> {
 /// Appends the fork's own first entries: its title, and where a reader goes by the last message of
 /// the file, which message is its head.
 fn introduce(
+    store: &Store,
     tx: &Tx<'_>,
     fork: &SessionRow,
     source: &SessionRow,
     options: &ForkOptions,
     cut: &Cut,
 ) -> Result<()> {
-    let session = SessionTx::new(tx, fork.id, fork.key.clone());
+    let session = SessionTx::new(store, tx, fork.id, fork.key.clone());
     let given = options
         .title
         .as_deref()

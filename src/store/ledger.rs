@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::checkpoints::binding::call_arrived;
 use super::history::History;
 use crate::db::Tx;
 use crate::error::Result;
@@ -13,12 +14,13 @@ use crate::transcript::reading::Reading;
 pub(super) fn write_ledger(
     tx: &Tx<'_>,
     session: i64,
-    (id, turn): (i64, Option<i64>),
+    (id, turn, is_main): (i64, Option<i64>, bool),
     reading: &Reading,
     answered: impl Fn(&str) -> Result<Option<i64>>,
 ) -> Result<()> {
     for call in &reading.calls {
-        tool_calls::insert(tx, session, id, call, reading.agent.as_deref(), turn)?;
+        let row = tool_calls::insert(tx, session, id, call, reading.agent.as_deref(), turn)?;
+        call_arrived(tx, session, &call.id, row, (id, turn, is_main))?;
     }
     for answer in &reading.results {
         tool_results::insert(tx, session, id, answered(&answer.call)?, answer)?;

@@ -2,6 +2,7 @@
 
 mod blobs;
 mod branches;
+mod checkpoints;
 mod compact;
 mod context;
 mod conversation;
@@ -34,8 +35,10 @@ mod window;
 mod write;
 
 use std::path::Path;
+use std::sync::Arc;
 
 pub use branches::Branch;
+pub use checkpoints::{Files, RewindPlan};
 pub use context::{Context, ContextMessage};
 pub use conversation::{Conversation, ConversationEntry};
 pub use messages::{Message, Messages};
@@ -62,6 +65,8 @@ pub(crate) use transcript::AsFile;
 
 use crate::db::{Database, Journal, OpenOptions};
 use crate::error::Result;
+use crate::model::FileOptions;
+use crate::workspace::present::{FileId, file_id};
 
 /// One SQLite file that holds sessions, and the handle on it.
 ///
@@ -70,6 +75,8 @@ use crate::error::Result;
 #[derive(Clone, Debug)]
 pub struct Store {
     db: Database,
+    files: Arc<FileOptions>,
+    notes: Arc<[String]>,
 }
 
 impl Store {
@@ -87,9 +94,23 @@ impl Store {
     /// # Errors
     /// As [`Store::open`].
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        Ok(Self {
-            db: Database::open(path.as_ref(), options)?,
-        })
+        let db = Database::open(path.as_ref(), options)?;
+        let mut store = Self {
+            notes: db.notes().into(),
+            files: Arc::default(),
+            db,
+        };
+        let recovered = store.recover_rewinds()?;
+        if !recovered.is_empty() {
+            store.notes = store.notes.iter().cloned().chain(recovered).collect();
+        }
+        Ok(store)
+    }
+
+    /// The same store, with other limits for what is kept of files.
+    pub fn with_files(mut self, options: FileOptions) -> Self {
+        self.files = Arc::new(options);
+        self
     }
 
     /// The sessions in it.
@@ -117,9 +138,21 @@ impl Store {
         self.db.journal()
     }
 
-    /// What opening it had to do, or warns of: rights that were tightened, a network file system.
+    /// What opening it had to do, or warns of: rights that were tightened, a network file system,
+    /// a rewind that was cut short.
     pub fn notes(&self) -> &[String] {
-        self.db.notes()
+        &self.notes
+    }
+
+    /// The limits for what is kept of files.
+    pub(crate) fn file_options(&self) -> &FileOptions {
+        &self.files
+    }
+
+    /// The store's own files, which no tool call is ever taken to have changed.
+    pub(crate) fn own_files(&self) -> Vec<FileId> {
+        let paths = self.db.own_paths();
+        paths.iter().filter_map(|path| file_id(path)).collect()
     }
 
     pub(crate) fn db(&self) -> &Database {

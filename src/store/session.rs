@@ -71,7 +71,7 @@ impl Session {
             if !sessions::is_live(tx, self.row)? {
                 return Err(deleted(&self.key));
             }
-            work(&SessionTx::new(tx, self.row, self.key.clone()))
+            work(&SessionTx::new(&self.store, tx, self.row, self.key.clone()))
         })
     }
 
@@ -183,7 +183,7 @@ impl Session {
     }
 
     /// The files kept with it, and the large outputs that a fork's inherited messages name.
-    pub(crate) fn files(&self, db: &rusqlite::Connection) -> Result<Vec<FileRow>> {
+    pub(crate) fn kept_files(&self, db: &rusqlite::Connection) -> Result<Vec<FileRow>> {
         let history = History::of(db, &self.row(db)?, "")?;
         let mut files: BTreeMap<String, FileRow> = BTreeMap::new();
         for part in &history.parts {

@@ -99,12 +99,12 @@ impl SessionStore {
             return Ok(Appended::default());
         }
         self.store.db().write(|tx| {
-            let mut row = get_or_create(tx, &key.session)?;
+            let mut row = get_or_create(&self.store, tx, &key.session)?;
             if let Some(summary) = &summary {
                 set_summary(&mut row, summary)?;
                 sessions::update(tx, &row)?;
             }
-            let session = SessionTx::new(tx, row.id, key.session.clone());
+            let session = SessionTx::new(&self.store, tx, row.id, key.session.clone());
             session.feed(
                 row,
                 &readings,
@@ -179,7 +179,7 @@ impl SessionStore {
             let Some(row) = sessions::find(tx, &key.session)? else {
                 return Ok(());
             };
-            let session = SessionTx::new(tx, row.id, key.session.clone());
+            let session = SessionTx::new(&self.store, tx, row.id, key.session.clone());
             if key.subpath.is_empty() {
                 session.delete()
             } else {
@@ -200,10 +200,10 @@ impl SessionStore {
     }
 }
 
-fn get_or_create(tx: &Tx<'_>, key: &SessionKey) -> Result<SessionRow> {
+fn get_or_create(store: &Store, tx: &Tx<'_>, key: &SessionKey) -> Result<SessionRow> {
     match sessions::find(tx, key)? {
         Some(row) => Ok(row),
-        None => create(tx, key, &NewSession::default()),
+        None => create(store, tx, key, &NewSession::default()),
     }
 }
 

@@ -44,8 +44,8 @@ impl Sessions {
             if sessions::find(tx, &key)?.is_some() {
                 return Err(Error::Conflict(format!("session `{key}` exists already")));
             }
-            let row = create(tx, &key, new)?;
-            fill(&SessionTx::new(tx, row.id, key.clone()))?;
+            let row = create(&self.store, tx, &key, new)?;
+            fill(&SessionTx::new(&self.store, tx, row.id, key.clone()))?;
             Ok(row)
         })?;
         Ok(Session::new(self.store.clone(), &row))
@@ -89,7 +89,7 @@ impl Sessions {
             .db()
             .write(|tx| match sessions::find(tx, &key)? {
                 Some(row) => Ok(row),
-                None => create(tx, &key, &new),
+                None => create(&self.store, tx, &key, &new),
             })?;
         Ok(Session::new(self.store.clone(), &row))
     }
@@ -123,14 +123,19 @@ fn key_of(new: &NewSession) -> Result<SessionKey> {
 }
 
 /// Makes a session's row, with its title and tag as entries.
-pub(super) fn create(tx: &Tx<'_>, key: &SessionKey, new: &NewSession) -> Result<SessionRow> {
+pub(super) fn create(
+    store: &Store,
+    tx: &Tx<'_>,
+    key: &SessionKey,
+    new: &NewSession,
+) -> Result<SessionRow> {
     let mut row = sessions::insert(tx, key, new.cwd.as_deref(), new.git_branch.as_deref())?;
     if let Some(metadata) = &new.metadata {
         row.metadata = Some(metadata.to_string());
         sessions::update(tx, &row)?;
     }
     operations::insert(tx, row.id, "create", None, None)?;
-    let session = SessionTx::new(tx, row.id, key.clone());
+    let session = SessionTx::new(store, tx, row.id, key.clone());
     if let Some(title) = new
         .title
         .as_deref()

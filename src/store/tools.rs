@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::checkpoints::seen_late;
 use super::head::leave;
 use super::history::History;
 use super::ledger::find_call;
@@ -112,6 +113,7 @@ impl SessionTx<'_, '_> {
             tool_attempts::save(self.tx(), row.id, call.id, number, None)?;
         } else {
             self.store_result(&row, &history, &call, &before, settle)?;
+            seen_late(self, id)?;
         }
         let detail =
             json!({"call": id, "state": state_of(settle).as_str(), "attempt": before.attempt});

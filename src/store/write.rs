@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::Store;
 use super::feed::{Fed, Feed, Origin, head_uuid};
 use super::head::{leave, take_notes_up};
 use super::history::History;
@@ -21,18 +22,23 @@ use crate::transcript::reading::Reading;
 
 /// A session within a transaction: see [`Session::write`](crate::Session::write).
 pub struct SessionTx<'t, 'c> {
+    store: &'t Store,
     tx: &'t Tx<'c>,
     id: i64,
     key: SessionKey,
 }
 
 impl<'t, 'c> SessionTx<'t, 'c> {
-    pub(crate) fn new(tx: &'t Tx<'c>, id: i64, key: SessionKey) -> Self {
-        Self { tx, id, key }
+    pub(crate) fn new(store: &'t Store, tx: &'t Tx<'c>, id: i64, key: SessionKey) -> Self {
+        Self { store, tx, id, key }
     }
 
     pub(crate) fn tx(&self) -> &'t Tx<'c> {
         self.tx
+    }
+
+    pub(super) fn store(&self) -> &'t Store {
+        self.store
     }
 
     pub(crate) fn key(&self) -> &SessionKey {

@@ -68,7 +68,11 @@ pub(crate) fn delete(tx: &Tx<'_>, id: i64) -> Result<()> {
 fn is_used(db: &Connection, id: i64) -> Result<bool> {
     db.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM session_files WHERE blob = ?1)
-             OR EXISTS (SELECT 1 FROM blob_parts WHERE part = ?1)",
+             OR EXISTS (SELECT 1 FROM blob_parts WHERE part = ?1)
+             OR EXISTS (SELECT 1 FROM file_changes WHERE before_blob = ?1)
+             OR EXISTS (SELECT 1 FROM file_changes WHERE after_blob = ?1)
+             OR EXISTS (SELECT 1 FROM rewind_files WHERE before_blob = ?1)
+             OR EXISTS (SELECT 1 FROM rewind_files WHERE after_blob = ?1)",
     )?
     .query_row([id], |row| row.get(0))
 }

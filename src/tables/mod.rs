@@ -4,7 +4,10 @@
 pub(crate) mod blob_parts;
 pub(crate) mod blobs;
 pub(crate) mod checks;
+pub(crate) mod file_changes;
+pub(crate) mod file_states;
 pub(crate) mod import_sources;
+pub(crate) mod labels;
 pub(crate) mod leases;
 pub(crate) mod left_turns;
 pub(crate) mod lineage;
@@ -13,6 +16,8 @@ pub(crate) mod mending;
 pub(crate) mod messages;
 pub(crate) mod operations;
 pub(crate) mod phase_claims;
+pub(crate) mod rewinds;
+pub(crate) mod roots;
 pub(crate) mod salvage;
 pub(crate) mod scratchpad;
 pub(crate) mod session_files;
@@ -21,6 +26,7 @@ pub(crate) mod tool_attempts;
 pub(crate) mod tool_calls;
 pub(crate) mod tool_results;
 pub(crate) mod transcripts;
+pub(crate) mod watched_calls;
 
 /// What an index says and the row it leads to do not agree. SQLite takes indexed columns from the
 /// index itself, so readers that go by an index join the row by its id and compare.

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Result, params};
 
 use crate::db::Tx;
+use crate::model::Operation;
 
 /// What the operation is called that stores half a line whole, at the end: its old number has no
 /// row any more. `detail` names it, as `{"subpath", "seq"}`.
@@ -21,6 +22,25 @@ pub(crate) fn insert(
     )?
     .execute(params![session, kind, tx.now_ms(), by, detail])?;
     Ok(tx.last_insert_rowid())
+}
+
+/// What was done to a session, oldest first; of rewinds without how they ended.
+pub(crate) fn list(db: &Connection, session: i64) -> Result<Vec<Operation>> {
+    db.prepare_cached(
+        "SELECT id, kind, at_ms, by, detail FROM operations WHERE session = ?1 ORDER BY id",
+    )?
+    .query_map([session], |row| {
+        Ok(Operation {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            at_ms: row.get(2)?,
+            by: row.get(3)?,
+            detail: row.get(4)?,
+            status: None,
+            undone_by: None,
+        })
+    })?
+    .collect()
 }
 
 /// Each completion of half a line: the session, and what it names.

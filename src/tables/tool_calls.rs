@@ -6,7 +6,7 @@ use crate::db::Tx;
 use crate::transcript::ids::IdMap;
 use crate::transcript::reading::Call;
 
-/// Stores a call.
+/// Stores a call, and returns its row.
 pub(crate) fn insert(
     tx: &Tx<'_>,
     session: i64,
@@ -14,7 +14,7 @@ pub(crate) fn insert(
     call: &Call,
     agent: Option<&str>,
     turn: Option<i64>,
-) -> Result<()> {
+) -> Result<i64> {
     tx.prepare_cached(
         "INSERT INTO tool_calls (session, message, tool_use_id, name, input_at, input_bytes, agent, turn, started_ms)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -30,7 +30,7 @@ pub(crate) fn insert(
         turn,
         tx.now_ms(),
     ])?;
-    Ok(())
+    Ok(tx.last_insert_rowid())
 }
 
 /// The newest call with this tool-use id that a session itself made up to `until_seq`: gateways use

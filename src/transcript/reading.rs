@@ -39,6 +39,8 @@ pub(crate) struct Reading {
     pub(crate) calls: Vec<Call>,
     pub(crate) results: Vec<Answer>,
     pub(crate) opens: Option<Opens>,
+    /// The id of the turn, as the client's hooks name it too.
+    pub(crate) prompt_id: Option<String>,
     /// The session that a client's fork names as its origin in what it copied.
     pub(crate) copied_from: Option<String>,
     /// The client's own move of the head: to this uuid, or (`Some(None)`) before the first message.
@@ -224,6 +226,7 @@ fn facts(text: &str, entry: &Object<'_>) -> Reading {
         calls,
         results,
         opens,
+        prompt_id: opens.and_then(|_| entry.string("promptId").map(String::from)),
         copied_from: copied_from(entry),
         moves_head_to: moved_head(&kind, entry),
         kind,

@@ -3,7 +3,9 @@
 // Taken away when the store uses all of them.
 #![allow(dead_code)]
 
+pub(crate) mod excludes;
 mod faults;
+pub(crate) mod lines;
 pub(crate) mod names;
 #[cfg(test)]
 mod parts;

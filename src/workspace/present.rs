@@ -60,6 +60,21 @@ impl FileId {
     }
 }
 
+/// Which file lies at `path`, without opening it and without following a last link.
+#[cfg(unix)]
+pub(crate) fn file_id(path: &Path) -> Option<FileId> {
+    let metadata = std::fs::symlink_metadata(path).ok()?;
+    Some(FileId {
+        device: std::os::unix::fs::MetadataExt::dev(&metadata),
+        inode: std::os::unix::fs::MetadataExt::ino(&metadata),
+    })
+}
+
+#[cfg(not(unix))]
+pub(crate) fn file_id(_: &Path) -> Option<FileId> {
+    None
+}
+
 /// Looks at a path. A file of up to `max_bytes` is read; one that is written to meanwhile is read
 /// again, a few times.
 pub(crate) fn look(path: &Path, max_bytes: u64) -> Present {

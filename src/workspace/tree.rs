@@ -38,7 +38,7 @@ pub(crate) struct Tree {
 /// Why nothing was done at a path.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("its parent `{}` is now a symbolic link", .0.display())]
+    #[error("its parent is now a symbolic link: `{}`", .0.display())]
     ParentIsLink(PathBuf),
     #[error("it does not lie below the root")]
     Outside,

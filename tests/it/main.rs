@@ -25,6 +25,7 @@ mod context_rules;
 mod crash;
 mod crash_import;
 mod examples;
+mod file_scenarios;
 mod floors;
 mod fork_edges;
 mod fork_laws;

@@ -42,6 +42,8 @@ fn every_table_view_and_column_is_documented() {
         "lineage",
         "scratchpad",
         "import_sources",
+        "file_changes",
+        "rewinds",
     ] {
         for column in names(
             &sql,
@@ -62,6 +64,10 @@ fn every_view_and_every_query_of_the_document_runs_in_plain_sqlite() {
     session.scratchpad().set("plan", "B").unwrap();
     session.scratchpad().set("plan", "C").unwrap();
     let fork = session.fork(&ForkOptions::new()).unwrap();
+    session
+        .files()
+        .before("toolu_1", [test.path("a.txt")])
+        .unwrap();
     let sql = plain(&test);
     for view in names(&sql, "SELECT name FROM sqlite_schema WHERE type = 'view'") {
         let rows = names(&sql, &format!("SELECT 'row' FROM {view}"));

@@ -119,7 +119,7 @@ fn export_files(
     report: &mut ExportReport,
 ) -> Result<()> {
     let store = session.store();
-    let rows = store.db().read(|db| session.files(db))?;
+    let rows = store.db().read(|db| session.kept_files(db))?;
     for row in rows {
         if !is_relative_path(&row.path) {
             let why = format!(

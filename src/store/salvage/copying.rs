@@ -33,7 +33,7 @@ const OURS: [&str; 4] = [
 ];
 
 /// What references by number lead to, by the name of the column.
-const REFERENCES: [(&str, &str); 11] = [
+const REFERENCES: [(&str, &str); 18] = [
     ("session", "sessions"),
     ("base", "sessions"),
     ("forked_from", "sessions"),
@@ -45,6 +45,13 @@ const REFERENCES: [(&str, &str); 11] = [
     ("import_source", "import_sources"),
     ("scratch", "scratchpad"),
     ("previous", "scratchpad"),
+    ("seen_message", "messages"),
+    ("head_before", "messages"),
+    ("head_after", "messages"),
+    ("scratch_before", "scratchpad"),
+    ("scratch_after", "scratchpad"),
+    ("operation", "operations"),
+    ("change", "file_changes"),
 ];
 
 /// A copy under way.

@@ -85,7 +85,7 @@ fn mend_session(
                 counting.take(&line, reading)?;
             }
             if let Some(reading) = reading {
-                ledger.mend(&line, reading)?;
+                ledger.mend(&line, subpath.is_empty(), reading)?;
             }
             if let Some(known) = &mut known {
                 known.take(line);
@@ -194,7 +194,7 @@ impl<'t, 'c> Ledger<'t, 'c> {
     }
 
     /// Writes the calls and results of a message anew where they are not those that it holds.
-    fn mend(&mut self, line: &Stored, reading: &Reading) -> Result<()> {
+    fn mend(&mut self, line: &Stored, is_main: bool, reading: &Reading) -> Result<()> {
         let (tx, session) = (self.tx, self.session);
         let calls = self.calls.remove(&line.id).unwrap_or_default();
         let results = self.results.remove(&line.id).unwrap_or_default();
@@ -211,9 +211,8 @@ impl<'t, 'c> Ledger<'t, 'c> {
         if answers {
             let (turn, stored_ms) = sql::times(tx, line.id)?;
             // Which call a result answers is told when all are there.
-            write_ledger(&tx.at(stored_ms), session, (line.id, turn), reading, |_| {
-                Ok(None)
-            })?;
+            let place = (line.id, turn, is_main);
+            write_ledger(&tx.at(stored_ms), session, place, reading, |_| Ok(None))?;
         }
         Ok(())
     }

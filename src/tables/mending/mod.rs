@@ -299,6 +299,11 @@ pub(crate) fn forget_calls_of(tx: &Tx<'_>, session: i64, message: i64) -> Result
              WHERE call IN (SELECT id FROM tool_calls WHERE session = ?1 AND message = ?2)",
         )?
         .execute([session, message])?;
+    tx.prepare_cached(
+        "UPDATE file_changes SET call = NULL
+         WHERE call IN (SELECT id FROM tool_calls WHERE session = ?1 AND message = ?2)",
+    )?
+    .execute([session, message])?;
     for table in ["tool_calls", "tool_results"] {
         tx.prepare_cached(&format!(
             "DELETE FROM {table} WHERE session = ?1 AND message = ?2"

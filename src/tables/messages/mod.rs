@@ -204,6 +204,30 @@ pub(crate) fn place_of(db: &Connection, id: i64) -> Result<Option<Place>> {
     db.prepare_cached(&sql)?.query_row([id], place).optional()
 }
 
+/// The messages of a main transcript that open turns, in the order in which they were stored.
+pub(crate) fn openers(
+    db: &Connection,
+    session: i64,
+    (after_seq, until_seq): (i64, i64),
+) -> Result<Vec<Place>> {
+    let sql = format!(
+        "SELECT {PLACE} FROM messages
+         WHERE session = ?1 AND subpath = '' AND seq > ?2 AND seq <= ?3 AND turn = id ORDER BY seq"
+    );
+    db.prepare_cached(&sql)?
+        .query_map(params![session, after_seq, until_seq], place)?
+        .collect()
+}
+
+/// The first row of a session's main transcript.
+pub(crate) fn first_of(db: &Connection, session: i64) -> Result<Option<i64>> {
+    db.prepare_cached(
+        "SELECT id FROM messages WHERE session = ?1 AND subpath = '' ORDER BY seq LIMIT 1",
+    )?
+    .query_row([session], |row| row.get(0))
+    .optional()
+}
+
 /// The entry of a row.
 pub(crate) fn entry(db: &Connection, id: i64) -> Result<Option<String>> {
     let entry: Option<Option<String>> = db

@@ -213,6 +213,19 @@ pub(crate) fn is_live(db: &Connection, id: i64) -> Result<bool> {
         .exists([id])
 }
 
+/// Whether the changes of a session's tool calls are kept.
+pub(crate) fn has_file_checkpoints(db: &Connection, id: i64) -> Result<bool> {
+    db.prepare_cached("SELECT 1 FROM sessions WHERE id = ?1 AND file_checkpoints = 1")?
+        .exists([id])
+}
+
+/// Says whether the changes of a session's tool calls are kept.
+pub(crate) fn set_file_checkpoints(tx: &Tx<'_>, id: i64, kept: bool) -> Result<()> {
+    tx.prepare_cached("UPDATE sessions SET file_checkpoints = ?2 WHERE id = ?1")?
+        .execute(params![id, kept])?;
+    Ok(())
+}
+
 /// Makes a session and returns its row.
 pub(crate) fn insert(
     tx: &Tx<'_>,

@@ -1,0 +1,276 @@
+//! What a rewind goes back to: a restore point, or the state before another rewind.
+
+use rusqlite::Connection;
+
+use super::plan::{Wanted, wanted};
+use super::points::{Point, find, text_of};
+use crate::error::{Error, Result};
+use crate::model::{FileOutcome, Restore, RewindOptions};
+use crate::store::history::History;
+use crate::store::session::Session;
+use crate::tables::rewinds::{self, RewindRow};
+use crate::tables::sessions::SessionRow;
+use crate::tables::{file_changes, messages, scratchpad};
+
+/// How many links are followed from a call back to where its response begins.
+const NEAR: usize = 10_000;
+
+/// What a rewind goes back to.
+#[derive(Clone, Debug)]
+pub(super) enum Aim {
+    Point { point: Point, name: String },
+    Undo(Box<RewindRow>),
+}
+
+/// Where the conversation is to end.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) head: Option<i64>,
+    pub(super) scratch: Option<i64>,
+    pub(super) removed_prompt: Option<String>,
+}
+
+impl Aim {
+    pub(super) fn point(
+        db: &Connection,
+        session: &Session,
+        options: &RewindOptions,
+    ) -> Result<Self> {
+        let row = session.row(db)?;
+        let history = History::of(db, &row, "")?;
+        Ok(Self::Point {
+            point: find(db, &row, &history, &options.point)?,
+            name: options.point.clone(),
+        })
+    }
+
+    /// The operation to be undone, and the options to do it with: by default all that it restored.
+    pub(super) fn undo(
+        db: &Connection,
+        session: &Session,
+        operation: Option<i64>,
+        options: &RewindOptions,
+    ) -> Result<(Self, RewindOptions)> {
+        let row = session.row(db)?;
+        let missing = |id: String| Error::NotFound {
+            what: "rewind to undo",
+            id,
+        };
+        let done = |rewind: &RewindRow| matches!(rewind.status.as_str(), "done" | "part");
+        let rewind = match operation {
+            Some(operation) => rewinds::get(db, operation)?
+                .filter(|rewind| rewind.session == row.id && done(rewind))
+                .ok_or_else(|| missing(operation.to_string()))?,
+            None => newest_not_undone(db, row.id)?.ok_or_else(|| missing("@last".to_owned()))?,
+        };
+        let rewind = match standing(db, rewind)? {
+            Standing::In(rewind) => rewind,
+            Standing::Undone { operation, by } => {
+                return Err(Error::Conflict(format!(
+                    "operation {operation} was undone by operation {by}; undo that one to redo it"
+                )));
+            }
+        };
+        let restored = match rewind.restores.as_str() {
+            "files" => Restore::Files,
+            "conversation" => Restore::Conversation,
+            _ => Restore::Both,
+        };
+        let restore = if options.restore == Restore::Both {
+            restored
+        } else {
+            options.restore
+        };
+        let options = RewindOptions {
+            restore,
+            ..options.clone()
+        };
+        Ok((Self::Undo(Box::new(rewind)), options))
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Point { .. } => "rewind",
+            Self::Undo(_) => "undo",
+        }
+    }
+
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Point { name, .. } => name.clone(),
+            Self::Undo(rewind) => rewind.operation.to_string(),
+        }
+    }
+
+    pub(super) fn undoes(&self) -> Option<i64> {
+        match self {
+            Self::Point { .. } => None,
+            Self::Undo(rewind) => Some(rewind.operation),
+        }
+    }
+
+    /// What each path is to become.
+    pub(super) fn wanted(&self, db: &Connection, history: &History) -> Result<Vec<Wanted>> {
+        match self {
+            Self::Point { point, .. } => wanted(db, history, point),
+            Self::Undo(rewind) => undone(db, rewind),
+        }
+    }
+
+    /// Where the conversation is to end.
+    pub(super) fn target(
+        &self,
+        db: &Connection,
+        session: &SessionRow,
+        history: &History,
+        head: Option<i64>,
+        restore: Restore,
+    ) -> Result<Target> {
+        if !restore.conversation() {
+            return Ok(Target {
+                head,
+                scratch: session.scratch,
+                removed_prompt: None,
+            });
+        }
+        let mut removed_prompt = None;
+        let target = match self {
+            Self::Undo(rewind) => {
+                if head != rewind.head_after {
+                    return Err(Error::Conflict(format!(
+                        "the conversation has gone on since operation {}; undo its files alone",
+                        rewind.operation
+                    )));
+                }
+                return Ok(Target {
+                    head: rewind.head_before,
+                    scratch: rewind.scratch_before,
+                    removed_prompt: None,
+                });
+            }
+            Self::Point {
+                point: Point::Start,
+                ..
+            } => None,
+            Self::Point {
+                point: Point::Prompt { message },
+                ..
+            } => {
+                removed_prompt = text_of(db, *message)?;
+                parent(db, history, *message)?
+            }
+            Self::Point {
+                point: Point::Call { message, .. },
+                name,
+            } => before_response(db, history, *message, name)?,
+        };
+        let scratch = match target {
+            Some(message) => scratchpad::as_of(db, message)?,
+            None => None,
+        };
+        Ok(Target {
+            head: target,
+            scratch,
+            removed_prompt,
+        })
+    }
+}
+
+/// How a rewind stands after undos and redos.
+enum Standing {
+    /// In effect: by itself, or by the last redo of it.
+    In(RewindRow),
+    Undone {
+        operation: i64,
+        by: i64,
+    },
+}
+
+fn standing(db: &Connection, mut rewind: RewindRow) -> Result<Standing> {
+    loop {
+        let Some(by) = rewinds::undone_by(db, rewind.operation)? else {
+            return Ok(Standing::In(rewind));
+        };
+        let redone = match rewinds::undone_by(db, by)? {
+            Some(redo) => rewinds::get(db, redo)?,
+            None => None,
+        };
+        match redone {
+            Some(redone) => rewind = redone,
+            None => {
+                return Ok(Standing::Undone {
+                    operation: rewind.operation,
+                    by,
+                });
+            }
+        }
+    }
+}
+
+fn newest_not_undone(db: &Connection, session: i64) -> Result<Option<RewindRow>> {
+    for rewind in rewinds::of_session(db, session)?.into_iter().rev() {
+        let is_done = matches!(rewind.status.as_str(), "done" | "part");
+        if rewind.kind == "rewind"
+            && is_done
+            && let Standing::In(rewind) = standing(db, rewind)?
+        {
+            return Ok(Some(rewind));
+        }
+    }
+    Ok(None)
+}
+
+/// What undoing a rewind makes of each path that it changed.
+fn undone(db: &Connection, rewind: &RewindRow) -> Result<Vec<Wanted>> {
+    let mut found = Vec::new();
+    for file in rewinds::files(db, rewind.operation)? {
+        let Some(change) = file
+            .change
+            .filter(|_| file.outcome == FileOutcome::Done.as_str())
+        else {
+            continue;
+        };
+        let last = file_changes::last_of_path(db, &file.path)?;
+        let is_last = last.is_some_and(|last| last.id == change);
+        found.push(Wanted {
+            path: file.path,
+            target: file.before,
+            expected: Some(file.after),
+            conflict: (!is_last).then(|| "it was changed again since".to_owned()),
+            made_folders: file.new_folders,
+        });
+    }
+    Ok(found)
+}
+
+fn parent(db: &Connection, history: &History, message: i64) -> Result<Option<i64>> {
+    let parent = messages::place_of(db, message)?.and_then(|place| place.parent);
+    history.parent_in(db, message, parent)
+}
+
+/// What the whole response that makes a call hangs from.
+fn before_response(
+    db: &Connection,
+    history: &History,
+    message: Option<i64>,
+    name: &str,
+) -> Result<Option<i64>> {
+    let place = match message {
+        Some(message) => messages::place_of(db, message)?,
+        None => None,
+    };
+    let Some(place) = place.filter(|place| history.part_of(place).is_some()) else {
+        return Err(Error::invalid(
+            format!("point `{name}`"),
+            "the call is not in the conversation (a sub-agent made it, or it is not stored yet); restore files alone",
+        ));
+    };
+    let mut next = place.id;
+    for _ in 0..NEAR {
+        match parent(db, history, next)? {
+            Some(before) if messages::is_of_response(db, before, place.id)? => next = before,
+            before => return Ok(before),
+        }
+    }
+    Ok(Some(next))
+}

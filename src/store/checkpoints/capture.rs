@@ -1,0 +1,394 @@
+//! Capturing: the state before a tool's write, committed ahead of it, and what the tool left.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::Files;
+use super::binding::bound;
+use super::roots::{base_of, roots_of};
+use super::states::{Found, missing_folders};
+use crate::db::Tx;
+use crate::error::{Error, Result};
+use crate::model::{Captured, FileOptions, NotKept, ToolRef};
+use crate::store::history::History;
+use crate::store::ledger::find_call;
+use crate::store::write::SessionTx;
+use crate::tables::file_changes::{self, Bound, NewChange};
+use crate::tables::file_states::{PathRow, StateRow};
+use crate::tables::{messages, sessions, tool_calls};
+use crate::transcript::json::Object;
+use crate::workspace::path::{absolute, is_within};
+use crate::workspace::present::{FileId, Present, look};
+
+/// How long after a change of another session below the same folder both are said to be at work.
+const AT_WORK_MS: i64 = 10 * 60 * 1000;
+
+/// Why a change has no content from before.
+const NO_BACKUP: &str = "no backup was made before the edit";
+
+impl Files {
+    /// Stores the state of paths ahead of a tool's write: content, mode, link target, or that
+    /// nothing is there. When this returns, the write can be taken back, whatever happens next.
+    /// Relative paths are seen from the session's cwd. Repeating it for the same call and path
+    /// keeps the first state.
+    ///
+    /// The call, its prompt and its message need not be stored yet. What cannot be kept (too
+    /// large, excluded, not a file) is in [`Captured::not_kept`]: ask before the tool writes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a relative path in a session without a cwd; [`Error::NotFound`] if
+    /// the session was deleted.
+    pub fn before<P: AsRef<Path>>(
+        &self,
+        call: impl Into<ToolRef>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Captured> {
+        let call = call.into();
+        self.session.write(|tx| tx.before(call, paths))
+    }
+
+    /// Stores the state of the paths that a stored call names (`file_path`, `notebook_path`, seen
+    /// from the cwd of its entry), ahead of its write.
+    ///
+    /// # Errors
+    /// As [`Files::before`]; [`Error::NotFound`] if the session has no such call.
+    pub fn before_call(&self, tool_use_id: &str) -> Result<Captured> {
+        self.session.write(|tx| {
+            let paths = named_paths(tx, tool_use_id)?;
+            tx.before(tool_use_id, paths)
+        })
+    }
+
+    /// Records what a tool left at paths: see [`SessionTx::after`].
+    ///
+    /// # Errors
+    /// As [`Files::before`].
+    pub fn after<P: AsRef<Path>>(
+        &self,
+        call: impl Into<ToolRef>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Captured> {
+        let call = call.into();
+        self.session.write(|tx| tx.after(call, paths))
+    }
+}
+
+impl SessionTx<'_, '_> {
+    /// Stores the state of paths ahead of a tool's write: see [`Files::before`].
+    ///
+    /// # Errors
+    /// As [`Files::before`].
+    pub fn before<P: AsRef<Path>>(
+        &self,
+        call: impl Into<ToolRef>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Captured> {
+        let capture = Capture::new(self, call.into())?;
+        let mut captured = Captured::default();
+        if !capture.is_on {
+            return Ok(captured);
+        }
+        for path in capture.resolve(paths)? {
+            capture.before(&path, &mut captured)?;
+        }
+        capture.warn(&mut captured)?;
+        Ok(captured)
+    }
+
+    /// Records what a tool left at paths; without paths, at all that were captured before it. A
+    /// path that was not captured before is recorded as changed without a backup.
+    ///
+    /// # Errors
+    /// As [`Files::before`].
+    pub fn after<P: AsRef<Path>>(
+        &self,
+        call: impl Into<ToolRef>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Result<Captured> {
+        let capture = Capture::new(self, call.into())?;
+        let mut captured = Captured::default();
+        if !capture.is_on {
+            return Ok(captured);
+        }
+        let mut paths = capture.resolve(paths)?;
+        let recorded = file_changes::of_call(self.tx(), capture.session, &capture.call.id)?;
+        if paths.is_empty() {
+            paths = recorded.iter().map(|change| change.path.path()).collect();
+        }
+        for path in paths {
+            let row = PathRow::of(&path);
+            let found = capture.look(&path)?;
+            let Some(found) = capture.admit(found, &path, &mut captured)? else {
+                continue;
+            };
+            let after = found.keep(self.tx())?;
+            match recorded.iter().rev().find(|change| change.path == row) {
+                Some(change) => file_changes::set_after(self.tx(), change.id, &after, false)?,
+                None => {
+                    let before = StateRow::NotKept {
+                        why: NO_BACKUP.to_owned(),
+                    };
+                    capture.insert(&row, &before, Some(&after), 0)?;
+                }
+            }
+            captured.kept.push(path);
+        }
+        Ok(captured)
+    }
+}
+
+/// Records what is found now as what a call left, where the tool's own word is missing: a call was
+/// settled, or the next capture of a path comes.
+pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<()> {
+    let capture = Capture::new(tx, ToolRef::new(tool_use_id))?;
+    if !capture.is_on {
+        return Ok(());
+    }
+    for change in file_changes::of_call(tx.tx(), capture.session, tool_use_id)? {
+        if change.after.is_none() {
+            let found = capture.look(&change.path.path())?;
+            file_changes::set_after(tx.tx(), change.id, &found.keep(tx.tx())?, true)?;
+        }
+    }
+    Ok(())
+}
+
+/// The paths that a stored call names.
+fn named_paths(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<Vec<PathBuf>> {
+    let row = tx.row()?;
+    let history = History::of(tx.tx(), &row, "")?;
+    let call = match find_call(tx.tx(), &history, row.id, tool_use_id)? {
+        Some(id) => tool_calls::get(tx.tx(), id)?,
+        None => None,
+    };
+    let call = call.ok_or_else(|| Error::NotFound {
+        what: "tool call",
+        id: format!("{tool_use_id}` in session `{}", tx.key()),
+    })?;
+    let entry = messages::entry(tx.tx(), call.message)?;
+    let cwd = entry.as_deref().and_then(|entry| {
+        Object::parse(entry).and_then(|entry| entry.string("cwd").map(|cwd| PathBuf::from(&*cwd)))
+    });
+    let input = String::from_utf8_lossy(&call.input).into_owned();
+    let Some(input) = Object::parse(&input) else {
+        return Ok(Vec::new());
+    };
+    let named = ["file_path", "notebook_path"].into_iter();
+    let paths = named.filter_map(|name| input.string(name).map(|path| PathBuf::from(&*path)));
+    Ok(paths
+        .map(|path| cwd.as_ref().map_or(path.clone(), |cwd| cwd.join(&path)))
+        .collect())
+}
+
+/// One capture within a transaction.
+pub(super) struct Capture<'a, 't, 'c> {
+    tx: &'a SessionTx<'t, 'c>,
+    pub(super) session: i64,
+    call: ToolRef,
+    place: Bound,
+    options: FileOptions,
+    excludes: crate::workspace::excludes::Excludes,
+    base: Option<PathBuf>,
+    roots: Vec<PathBuf>,
+    own_files: Vec<FileId>,
+    store_is_full: bool,
+    pub(super) is_on: bool,
+    pub(super) source: &'static str,
+}
+
+impl<'a, 't, 'c> Capture<'a, 't, 'c> {
+    pub(super) fn new(tx: &'a SessionTx<'t, 'c>, call: ToolRef) -> Result<Self> {
+        if call.id.trim().is_empty() {
+            return Err(Error::invalid("tool call", "its id is blank"));
+        }
+        let row = tx.row()?;
+        let history = History::of(tx.tx(), &row, "")?;
+        let options = tx.store().file_options().clone();
+        let excludes = crate::workspace::excludes::Excludes::new(&options.exclude)
+            .map_err(|why| Error::invalid("exclude", why.to_string()))?;
+        let is_on = options.enabled && sessions::has_file_checkpoints(tx.tx(), row.id)?;
+        Ok(Self {
+            place: bound(tx.tx(), row.id, &history, &call)?,
+            base: base_of(&row)?,
+            roots: roots_of(tx.tx(), &row, &history)?,
+            own_files: tx.store().own_files(),
+            store_is_full: tx.store().db().file_bytes() > options.max_store_bytes,
+            session: row.id,
+            tx,
+            call,
+            options,
+            excludes,
+            is_on,
+            source: "tool",
+        })
+    }
+
+    fn db(&self) -> &Connection {
+        self.tx.tx()
+    }
+
+    /// Paths as they are stored: absolute, each once.
+    fn resolve<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Vec<PathBuf>> {
+        let mut seen = HashSet::new();
+        let mut resolved = Vec::new();
+        for path in paths {
+            let path = path.as_ref();
+            let path = resolve(self.base.as_deref(), path)?;
+            if seen.insert(path.clone()) {
+                resolved.push(path);
+            }
+        }
+        Ok(resolved)
+    }
+
+    fn look(&self, path: &Path) -> Result<Found> {
+        Found::of(self.db(), look(path, self.options.max_file_bytes))
+    }
+
+    /// What may be recorded of what was found; `None` for the store's own files.
+    fn admit(
+        &self,
+        mut found: Found,
+        path: &Path,
+        captured: &mut Captured,
+    ) -> Result<Option<Found>> {
+        let mut not_kept = |reason: &str| {
+            captured.not_kept.push(NotKept {
+                path: path.to_owned(),
+                reason: reason.to_owned(),
+            });
+        };
+        if found.id.is_some_and(|id| self.own_files.contains(&id)) {
+            not_kept("it is the store's own file");
+            return Ok(None);
+        }
+        if found.is_file() && self.excludes.matches(path) {
+            found.withhold("excluded");
+        } else if found.is_file() && self.store_is_full {
+            found.withhold(format!(
+                "the store has reached its limit of {} bytes",
+                self.options.max_store_bytes
+            ));
+        }
+        if let StateRow::NotKept { why } = found.state() {
+            not_kept(why);
+        }
+        Ok(Some(found))
+    }
+
+    fn before(&self, path: &Path, captured: &mut Captured) -> Result<()> {
+        let present = look(path, self.options.max_file_bytes);
+        let beneath = self.linked_file(path, &present);
+        let found = Found::of(self.db(), present)?;
+        self.before_found(path, found, captured)?;
+        if let Some(beneath) = beneath {
+            let found = self.look(&beneath)?;
+            self.before_found(&beneath, found, captured)?;
+        }
+        Ok(())
+    }
+
+    /// The file that a link leads to, if that lies within the session's roots: a tool may write
+    /// through the link. What lies elsewhere is not read.
+    fn linked_file(&self, path: &Path, present: &Present) -> Option<PathBuf> {
+        let Present::Symlink { .. } = present else {
+            return None;
+        };
+        let target = path.canonicalize().ok()?;
+        let inside = self.roots.iter().any(|root| is_within(root, &target));
+        (inside && target.is_file()).then_some(target)
+    }
+
+    /// Records the state of a path before the call.
+    pub(super) fn before_found(
+        &self,
+        path: &Path,
+        found: Found,
+        captured: &mut Captured,
+    ) -> Result<()> {
+        let row = PathRow::of(path);
+        let earlier = file_changes::of_call(self.db(), self.session, &self.call.id)?;
+        if earlier.iter().any(|change| change.path == row) {
+            captured.kept.push(path.to_owned());
+            return Ok(());
+        }
+        let Some(found) = self.admit(found, path, captured)? else {
+            return Ok(());
+        };
+        let before = found.keep(self.tx.tx())?;
+        if let Some(last) = file_changes::last_of_path(self.db(), &row)?
+            && last.after.is_none()
+        {
+            file_changes::set_after(self.tx.tx(), last.id, &before, true)?;
+        }
+        self.insert(&row, &before, None, missing_folders(path))?;
+        if !matches!(before, StateRow::NotKept { .. }) {
+            captured.kept.push(path.to_owned());
+        }
+        Ok(())
+    }
+
+    pub(super) fn insert(
+        &self,
+        path: &PathRow,
+        before: &StateRow,
+        after: Option<&StateRow>,
+        new_folders: u32,
+    ) -> Result<i64> {
+        let tx: &Tx<'_> = self.tx.tx();
+        Ok(file_changes::insert(
+            tx,
+            &NewChange {
+                session: self.session,
+                source: self.source,
+                operation: None,
+                tool_use_id: Some(&self.call.id),
+                agent: self.call.agent.as_deref(),
+                prompt_id: self.call.prompt_id.as_deref(),
+                place: self.place,
+                path,
+                before,
+                after,
+                new_folders,
+            },
+        )?)
+    }
+
+    /// Says that another session is changing files below the same folder.
+    fn warn(&self, captured: &mut Captured) -> Result<()> {
+        let since = self.tx.tx().now_ms() - AT_WORK_MS;
+        for root in &self.roots {
+            let mut folder = root.to_string_lossy().into_owned();
+            if !folder.ends_with('/') {
+                folder.push('/');
+            }
+            let other = file_changes::others_below(self.db(), self.session, &folder, since)?;
+            let other = match other {
+                Some(other) => sessions::find_row(self.db(), other)?,
+                None => None,
+            };
+            if let Some(other) = other {
+                captured.warnings.push(format!(
+                    "session `{}` is changing files below {folder} too",
+                    other.key
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A path as it is stored: absolute, folders without links.
+pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
+    let base = match base {
+        Some(base) => base,
+        None if path.is_absolute() => Path::new("/"),
+        None => {
+            let why = "it is relative, and the session has no cwd; give an absolute path";
+            return Err(Error::invalid(path.display().to_string(), why));
+        }
+    };
+    absolute(base, path).map_err(|error| Error::io("finding", path, error))
+}

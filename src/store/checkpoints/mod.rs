@@ -1,0 +1,110 @@
+//! FILE CHECKPOINTS: what tool calls did to files, and going back.
+//!
+//! The state before is committed ahead of a tool's write, so that no crash can lose an undo. A
+//! restore point is a prompt or a tool call; rewinding to one looks at every change since. A rewind
+//! is recorded before the first file is touched, and its own changes are recorded as any others
+//! are: it can be undone, and rewound over.
+
+mod aim;
+mod apply;
+pub(super) mod binding;
+mod capture;
+mod changes;
+mod covered;
+mod finish;
+mod looking;
+mod note;
+mod plan;
+mod points;
+mod recover;
+mod rewind;
+mod roots;
+mod stale;
+mod states;
+
+pub use rewind::RewindPlan;
+
+pub(super) use capture::seen_late;
+pub(super) use note::notes;
+
+use super::Store;
+use super::session::Session;
+use crate::db::Lock;
+use crate::error::{Error, Result};
+use crate::model::Operation;
+use crate::tables::{operations, rewinds, sessions};
+
+/// The files that a session's tool calls changed: capturing them, and looking at how they were.
+#[derive(Clone, Debug)]
+pub struct Files {
+    session: Session,
+}
+
+impl Session {
+    /// Its files.
+    pub fn files(&self) -> Files {
+        Files {
+            session: self.clone(),
+        }
+    }
+
+    /// What was done to it, oldest first: creating, forks, rewinds, undos, settled calls.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if it was deleted.
+    pub fn operations(&self) -> Result<Vec<Operation>> {
+        self.store().db().read(|db| {
+            let row = self.row(db)?;
+            let mut found = operations::list(db, row.id)?;
+            for operation in &mut found {
+                if let Some(rewind) = rewinds::get(db, operation.id)? {
+                    operation.status = Some(rewind.status);
+                    operation.undone_by = rewinds::undone_by(db, operation.id)?;
+                }
+            }
+            Ok(found)
+        })
+    }
+}
+
+impl Files {
+    /// Whether the changes of this session's tool calls are kept.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the session was deleted.
+    pub fn is_enabled(&self) -> Result<bool> {
+        let store = self.session.store();
+        store.db().read(|db| {
+            let row = self.session.row(db)?;
+            Ok(store.file_options().enabled && sessions::has_file_checkpoints(db, row.id)?)
+        })
+    }
+
+    /// Turns checkpoints on or off for this session. What was kept before stays.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the session was deleted.
+    pub fn set_enabled(&self, enabled: bool) -> Result<()> {
+        self.session.write(|tx| {
+            let row = tx.row()?;
+            sessions::set_file_checkpoints(tx.tx(), row.id, enabled)?;
+            let kind = if enabled {
+                "checkpoints_on"
+            } else {
+                "checkpoints_off"
+            };
+            operations::insert(tx.tx(), row.id, kind, None, None)?;
+            Ok(())
+        })
+    }
+}
+
+impl Store {
+    /// Takes the lock under which files are changed. The system drops it when the process dies.
+    fn lock_rewinds(&self) -> Result<Lock> {
+        self.db().try_lock_work()?.ok_or_else(|| Error::Busy {
+            path: self.path().to_owned(),
+            waited: std::time::Duration::ZERO,
+        })
+    }
+}

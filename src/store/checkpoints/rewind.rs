@@ -1,0 +1,373 @@
+//! Rewinding: plan, record, apply, finish.
+//!
+//! The plan touches nothing. Recording is one transaction: the plan is looked at again, and the
+//! present content of everything that will be touched is stored. Then the files are changed, and
+//! one transaction says so and moves the conversation. A process that dies in between leaves a row
+//! that says `unfinished`, from which the next one that opens the store goes on.
+
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::aim::{Aim, Target};
+use super::apply::{Applied, apply, temp_name};
+use super::plan::{Bounds, PlannedFile, Trees, judge};
+use super::roots::{real_folder, roots_of};
+use super::states::missing_folders;
+use super::{Files, covered, finish, stale};
+use crate::error::{Error, Result};
+use crate::model::{
+    FileAction, FileOptions, FileOutcome, FileReport, Restore, RewindOptions, RewindReport,
+};
+use crate::store::history::History;
+use crate::store::session::Session;
+use crate::store::tools::{calls, pending_of};
+use crate::store::write::SessionTx;
+use crate::tables::file_states::os_bytes;
+use crate::tables::rewinds::{self, RewindFileRow, RewindRow};
+use crate::tables::sessions::SessionRow;
+use crate::tables::{operations, sessions, transcripts};
+
+/// What a rewind would do. Nothing was touched to make it.
+#[derive(Clone, Debug)]
+pub struct RewindPlan {
+    options: RewindOptions,
+    aim: Aim,
+    report: RewindReport,
+    files: Vec<PlannedFile>,
+    head: Option<i64>,
+}
+
+impl RewindPlan {
+    /// What it would do, path by path.
+    pub fn report(&self) -> &RewindReport {
+        &self.report
+    }
+}
+
+impl Session {
+    /// Looks what a rewind would do. Touches nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotEnabled`] if checkpoints are off; [`Error::NoCheckpoint`] if there is no such
+    /// point; [`Error::Conflict`] while a tool call of the session has no result, unless allowed.
+    pub fn plan_rewind(&self, options: &RewindOptions) -> Result<RewindPlan> {
+        self.store()
+            .db()
+            .read(|db| plan(db, self, options, Aim::point(db, self, options)?))
+    }
+
+    /// Looks what undoing an operation would do; without one, the newest rewind that was not
+    /// undone. Touches nothing. Undoing an undo is redoing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is no such rewind or undo in this session; otherwise as
+    /// [`Session::plan_rewind`].
+    pub fn plan_undo(&self, operation: Option<i64>, options: &RewindOptions) -> Result<RewindPlan> {
+        self.store().db().read(|db| {
+            let (aim, options) = Aim::undo(db, self, operation, options)?;
+            plan(db, self, &options, aim)
+        })
+    }
+
+    /// Does what was planned, if everything is still as it was when it was planned.
+    ///
+    /// With files alone, what cannot be put back is left as it is, and the rest is done. With both,
+    /// nothing is done then, unless the options accept a part. When this returns, files and
+    /// conversation are durable; a process that dies before is recovered when the store is next
+    /// opened for writing.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if something changed since it was planned: nothing is touched then.
+    /// [`Error::Busy`] while another rewind of this store is applied.
+    pub fn rewind(&self, plan: &RewindPlan) -> Result<RewindReport> {
+        if !plan.may_begin() {
+            return Ok(plan.left());
+        }
+        let lock = self.store().lock_rewinds()?;
+        let begun = self.write(|tx| record(tx, self, plan))?;
+        let report = match begun {
+            None => plan.report.clone(),
+            Some((row, files)) => {
+                let whole = plan.options.restore == Restore::Both && !plan.options.accept_part;
+                let applied = apply(self.store(), files, whole, false)?;
+                self.report(plan, &row, applied)?
+            }
+        };
+        drop(lock);
+        Ok(report)
+    }
+
+    /// Plans an undo and does it: see [`Session::plan_undo`] and [`Session::rewind`].
+    ///
+    /// # Errors
+    /// Those of both.
+    pub fn undo(&self, operation: Option<i64>) -> Result<RewindReport> {
+        self.rewind(&self.plan_undo(operation, &RewindOptions::to(""))?)
+    }
+
+    fn report(
+        &self,
+        plan: &RewindPlan,
+        row: &RewindRow,
+        applied: Vec<Applied>,
+    ) -> Result<RewindReport> {
+        let ended = finish::finish(self.store(), row, &applied)?;
+        let mut report = plan.report.clone();
+        report.operation = Some(row.operation);
+        report.head = ended.head;
+        if !ended.conversation_moved {
+            report.removed_prompt = None;
+        }
+        for file in &mut report.files {
+            let of = |applied: &&Applied| applied.file.path.path() == file.path;
+            if let Some(applied) = applied.iter().find(of) {
+                file.outcome = applied.outcome;
+                file.reason = applied.reason.clone();
+            } else if file.action.leaves() {
+                file.outcome = FileOutcome::Left;
+            } else {
+                file.outcome = FileOutcome::Done;
+            }
+        }
+        Ok(report)
+    }
+}
+
+impl Files {
+    /// The conflicts, and all else, that a rewind of the files to a point would meet.
+    ///
+    /// # Errors
+    /// As [`Session::plan_rewind`].
+    pub fn look(&self, point: &str) -> Result<RewindReport> {
+        let options = RewindOptions::to(point)
+            .restore(Restore::Files)
+            .while_pending(true);
+        Ok(self.session.plan_rewind(&options)?.report)
+    }
+}
+
+impl RewindPlan {
+    /// Whether there is anything to do: with both, one file that is left stops everything.
+    fn may_begin(&self) -> bool {
+        let leaves = self.files.iter().any(|file| file.report.action.leaves());
+        let touches = self.files.iter().any(|file| file.report.action.touches());
+        match self.options.restore {
+            Restore::Files => touches || !leaves,
+            Restore::Conversation => true,
+            Restore::Both => !leaves || self.options.accept_part,
+        }
+    }
+
+    /// The report of a rewind that did not begin.
+    fn left(&self) -> RewindReport {
+        let mut report = self.report.clone();
+        for file in &mut report.files {
+            file.outcome = FileOutcome::Left;
+        }
+        report.removed_prompt = None;
+        report
+    }
+}
+
+/// Makes a plan, within whatever transaction `db` is in.
+fn plan(
+    db: &Connection,
+    session: &Session,
+    options: &RewindOptions,
+    aim: Aim,
+) -> Result<RewindPlan> {
+    let row = session.row(db)?;
+    let history = History::of(db, &row, "")?;
+    let file_options = session.store().file_options();
+    check_may(db, &row, &history, options, file_options)?;
+    let head = transcripts::head(db, row.id, "")?;
+    let target = aim.target(db, &row, &history, head, options.restore)?;
+    let files = if options.restore.files() {
+        let mut roots = roots_of(db, &row, &history)?;
+        for root in &options.roots {
+            roots.push(real_folder(None, root)?);
+        }
+        let base = super::roots::base_of(&row)?;
+        let only = options.only.iter();
+        let bounds = Bounds {
+            store: session.store().path(),
+            roots,
+            own_files: session.store().own_files(),
+            options: file_options,
+            force: options.force,
+            only: only
+                .map(|path| super::capture::resolve(base.as_deref(), path))
+                .collect::<Result<_>>()?,
+        };
+        judge(db, aim.wanted(db, &history)?, &bounds)?
+    } else {
+        Vec::new()
+    };
+    let reports: Vec<FileReport> = files.iter().map(|file| file.report.clone()).collect();
+    let conflicts = reports
+        .iter()
+        .filter(|file| file.action == FileAction::Conflict);
+    let report = RewindReport {
+        operation: None,
+        restore: options.restore,
+        conflicts: conflicts.map(|file| file.path.clone()).collect(),
+        not_covered: match options.restore.files() {
+            true => covered::not_covered(db, &history, &aim)?,
+            false => Vec::new(),
+        },
+        head: crate::store::feed::head_uuid(db, &history, target.head)?,
+        removed_prompt: target.removed_prompt.clone(),
+        stale_phases: stale::phases(db, session, &row, options.restore, &reports)?,
+        files: reports,
+    };
+    Ok(RewindPlan {
+        options: options.clone(),
+        aim,
+        report,
+        files,
+        head,
+    })
+}
+
+/// Refuses where checkpoints are off, and while a call is open.
+fn check_may(
+    db: &Connection,
+    session: &SessionRow,
+    history: &History,
+    options: &RewindOptions,
+    files: &FileOptions,
+) -> Result<()> {
+    let is_on = files.enabled && sessions::has_file_checkpoints(db, session.id)?;
+    if options.restore.files() && !is_on {
+        return Err(Error::NotEnabled);
+    }
+    if options.while_pending {
+        return Ok(());
+    }
+    let pending = pending_of(calls(db, session, history)?);
+    let Some(first) = pending.first() else {
+        return Ok(());
+    };
+    Err(Error::Conflict(format!(
+        "{} tool call(s) of the session have no result, the first is `{}` ({}); settle them, or go on while they are pending",
+        pending.len(),
+        first.id,
+        first.name
+    )))
+}
+
+/// A rewind as it was recorded, and the files that it touches.
+type Recorded = (RewindRow, Vec<RewindFileRow>);
+
+/// Looks at the plan again, and records everything that is needed to finish it or to put it back.
+fn record(
+    tx: &SessionTx<'_, '_>,
+    session: &Session,
+    planned: &RewindPlan,
+) -> Result<Option<Recorded>> {
+    let now = plan(tx.tx(), session, &planned.options, planned.aim.clone())?;
+    let same = now.files.len() == planned.files.len()
+        && now.head == planned.head
+        && now.report.head == planned.report.head;
+    let files = planned.files.iter().zip(&now.files);
+    if !same || !files.clone().all(|(before, now)| before.is_still(now)) {
+        return Err(Error::Conflict(
+            "the session or its files changed since this was planned; nothing was done".to_owned(),
+        ));
+    }
+    let options = &planned.options;
+    let row = tx.row()?;
+    let history = History::of(tx.tx(), &row, "")?;
+    let target = now
+        .aim
+        .target(tx.tx(), &row, &history, now.head, options.restore)?;
+    let touches = now.files.iter().any(|file| file.report.action.touches());
+    let moves = options.restore.conversation() && target.head != now.head;
+    if !touches && !moves {
+        return Ok(None);
+    }
+    let detail = json!({"point": now.aim.name(), "restore": options.restore});
+    let detail = detail.to_string();
+    let kind = now.aim.kind();
+    let operation =
+        operations::insert(tx.tx(), row.id, kind, options.by.as_deref(), Some(&detail))?;
+    let Target { head, scratch, .. } = target;
+    let rewind = RewindRow {
+        operation,
+        session: row.id,
+        kind: kind.to_owned(),
+        restores: options.restore.as_str().to_owned(),
+        point: now.aim.name(),
+        undoes: now.aim.undoes(),
+        status: "unfinished".to_owned(),
+        accepts_part: options.accept_part,
+        head_before: now.head,
+        head_after: if options.restore.conversation() {
+            head
+        } else {
+            now.head
+        },
+        scratch_before: row.scratch,
+        scratch_after: scratch,
+        begun_ms: tx.tx().now_ms(),
+    };
+    rewinds::insert(tx.tx(), &rewind)?;
+    let mut trees = Trees::default();
+    let mut recorded = Vec::new();
+    for (position, file) in (0..).zip(&now.files) {
+        let recorded_file = record_file(tx, &mut trees, position, file)?;
+        rewinds::insert_file(tx.tx(), operation, &recorded_file)?;
+        if file.report.action.touches() {
+            recorded.push(recorded_file);
+        }
+    }
+    Ok(Some((rewind, recorded)))
+}
+
+fn record_file(
+    tx: &SessionTx<'_, '_>,
+    trees: &mut Trees,
+    position: i64,
+    file: &PlannedFile,
+) -> Result<RewindFileRow> {
+    let touches = file.report.action.touches();
+    let root = file.root.clone().unwrap_or_default();
+    let id = match touches {
+        true => trees
+            .get(&root)
+            .map(|tree| tree.id())
+            .map_err(|error| Error::io("opening", &root, error))
+            .map(|id| (id.device as i64, id.inode as i64))?,
+        false => (0, 0),
+    };
+    let is_deletion = file.report.action == FileAction::Delete;
+    Ok(RewindFileRow {
+        position,
+        root: os_bytes(root.as_os_str()),
+        root_id: id,
+        path: file.path.clone(),
+        action: file.report.action.as_str().to_owned(),
+        outcome: match touches {
+            true => FileOutcome::Planned,
+            false if file.report.action.leaves() => FileOutcome::Left,
+            false => FileOutcome::Done,
+        }
+        .as_str()
+        .to_owned(),
+        reason: file.report.reason.clone(),
+        before: if touches {
+            file.found.keep(tx.tx())?
+        } else {
+            file.found.known()
+        },
+        after: file.target.clone(),
+        temp: (touches && !is_deletion).then(temp_name),
+        new_folders: if touches {
+            missing_folders(&file.report.path)
+        } else {
+            0
+        },
+        old_folders: if is_deletion { file.made_folders } else { 0 },
+        change: None,
+    })
+}

@@ -1,0 +1,141 @@
+//! From what lies at a path to a row and back.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use crate::db::Tx;
+use crate::error::Result;
+use crate::store::blobs as contents;
+use crate::tables::blobs;
+use crate::tables::file_states::{StateRow, os_bytes};
+use crate::workspace::present::{FileId, Present};
+
+/// No blob has this id: it stands for a content that is not stored.
+const NO_BLOB: i64 = 0;
+
+/// What was found at a path, and its content as long as that is not stored.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    state: StateRow,
+    bytes: Option<Vec<u8>>,
+    /// Why it may not be replaced, whatever is known of it.
+    pub(super) obstacle: Option<String>,
+    pub(super) id: Option<FileId>,
+}
+
+impl Found {
+    /// Reads what was found. Contents that are stored already are recognised by their hash.
+    pub(super) fn of(db: &Connection, present: Present) -> Result<Self> {
+        let mut found = Self {
+            state: StateRow::Absent,
+            bytes: None,
+            obstacle: None,
+            id: None,
+        };
+        match present {
+            Present::Absent => {}
+            Present::File {
+                bytes,
+                mode,
+                id,
+                links,
+            } => {
+                let known = blobs::find(db, blake3::hash(&bytes).as_bytes())?;
+                found.state = StateRow::File {
+                    blob: known.unwrap_or(NO_BLOB),
+                    mode,
+                };
+                found.obstacle = (links > 1)
+                    .then(|| format!("the file has {links} names; a rewind would part them"));
+                found.bytes = Some(bytes);
+                found.id = Some(id);
+            }
+            Present::TooLarge { len, id, .. } => {
+                let why = format!("too large: {len} bytes");
+                found.obstacle = Some(format!("what is there now is not kept: {why}"));
+                found.state = StateRow::NotKept { why };
+                found.id = Some(id);
+            }
+            Present::Symlink { target } => {
+                found.state = StateRow::Symlink {
+                    target: os_bytes(target.as_os_str()),
+                }
+            }
+            Present::Directory => {
+                found.state = StateRow::Directory;
+                found.obstacle = Some("a folder lies there now".to_owned());
+            }
+            Present::Other(what) => {
+                found.state = StateRow::NotKept {
+                    why: format!("it is {what}"),
+                };
+                found.obstacle = Some(format!("{what} lies there now"));
+            }
+            Present::Unreadable(kind) => {
+                let why = format!("it cannot be read: {kind}");
+                found.obstacle = Some(why.clone());
+                found.state = StateRow::NotKept { why };
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) fn state(&self) -> &StateRow {
+        &self.state
+    }
+
+    /// The state as it is known without storing the content.
+    pub(super) fn known(&self) -> StateRow {
+        match &self.state {
+            StateRow::File { blob: NO_BLOB, .. } => StateRow::NotKept {
+                why: "it was left alone".to_owned(),
+            },
+            state => state.clone(),
+        }
+    }
+
+    /// Says that the content is not to be kept.
+    pub(super) fn withhold(&mut self, why: impl Into<String>) {
+        self.state = StateRow::NotKept { why: why.into() };
+        self.bytes = None;
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.state, StateRow::File { .. })
+    }
+
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        self.bytes.as_deref()
+    }
+
+    /// Stores the content, and returns the state that names it.
+    pub(super) fn keep(&self, tx: &Tx<'_>) -> Result<StateRow> {
+        match (&self.state, &self.bytes) {
+            (StateRow::File { mode, .. }, Some(bytes)) => Ok(StateRow::File {
+                blob: contents::keep(tx, bytes)?,
+                mode: *mode,
+            }),
+            (state, _) => Ok(state.clone()),
+        }
+    }
+}
+
+/// The parent folders of a path that are not there, innermost first.
+pub(super) fn missing_folders(path: &Path) -> u32 {
+    let mut missing = 0;
+    for folder in path.ancestors().skip(1) {
+        if folder.symlink_metadata().is_ok() {
+            break;
+        }
+        missing += 1;
+    }
+    missing
+}
+
+/// The `count` innermost folders that a path lies in, innermost first.
+pub(super) fn inner_folders(path: &Path, count: u32) -> Vec<PathBuf> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let folders = path.ancestors().skip(1).take(count);
+    folders.map(Path::to_owned).collect()
+}

@@ -1,0 +1,267 @@
+//! `file_changes`: what one tool call, or one rewind, did to one path.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+
+use super::file_states::{PathRow, StateRow};
+use crate::db::Tx;
+
+/// A change as stored.
+#[derive(Clone, Debug)]
+pub(crate) struct ChangeRow {
+    pub(crate) id: i64,
+    pub(crate) session: i64,
+    pub(crate) source: String,
+    pub(crate) operation: Option<i64>,
+    pub(crate) tool_use_id: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) call: Option<i64>,
+    pub(crate) turn: Option<i64>,
+    pub(crate) message: Option<i64>,
+    pub(crate) seen_message: i64,
+    pub(crate) path: PathRow,
+    pub(crate) before: StateRow,
+    pub(crate) after: Option<StateRow>,
+    pub(crate) is_late: bool,
+    pub(crate) new_folders: u32,
+    pub(crate) before_ms: i64,
+    pub(crate) after_ms: Option<i64>,
+}
+
+/// A change to be stored.
+#[derive(Clone, Debug)]
+pub(crate) struct NewChange<'a> {
+    pub(crate) session: i64,
+    pub(crate) source: &'a str,
+    pub(crate) operation: Option<i64>,
+    pub(crate) tool_use_id: Option<&'a str>,
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) prompt_id: Option<&'a str>,
+    pub(crate) place: Bound,
+    pub(crate) path: &'a PathRow,
+    pub(crate) before: &'a StateRow,
+    pub(crate) after: Option<&'a StateRow>,
+    pub(crate) new_folders: u32,
+}
+
+/// What a change is bound to, as far as it is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(crate) call: Option<i64>,
+    pub(crate) turn: Option<i64>,
+    pub(crate) message: Option<i64>,
+}
+
+const CHANGE: &str = "id, session, source, operation, tool_use_id, agent, call, turn, message, seen_message, \
+     path, path_raw, before_state, before_blob, before_mode, before_target, before_why, \
+     after_state, after_blob, after_mode, after_target, after_why, \
+     after_seen IS 'late', new_folders, before_ms, after_ms";
+
+fn from_row(row: &Row<'_>) -> Result<ChangeRow> {
+    Ok(ChangeRow {
+        id: row.get(0)?,
+        session: row.get(1)?,
+        source: row.get(2)?,
+        operation: row.get(3)?,
+        tool_use_id: row.get(4)?,
+        agent: row.get(5)?,
+        call: row.get(6)?,
+        turn: row.get(7)?,
+        message: row.get(8)?,
+        seen_message: row.get(9)?,
+        path: PathRow::read(row, 10)?,
+        before: StateRow::read(row, 12)?.unwrap_or(StateRow::Absent),
+        after: StateRow::read(row, 17)?,
+        is_late: row.get(22)?,
+        new_folders: row.get(23)?,
+        before_ms: row.get(24)?,
+        after_ms: row.get(25)?,
+    })
+}
+
+/// Stores a change, and returns its id.
+pub(crate) fn insert(tx: &Tx<'_>, new: &NewChange<'_>) -> Result<i64> {
+    let [state, blob, mode, target, why] = new.before.columns();
+    let after = new.after.map(StateRow::columns);
+    let [after_state, after_blob, after_mode, after_target, after_why] =
+        after.unwrap_or([const { Value::Null }; 5]);
+    tx.prepare_cached(
+        "INSERT INTO file_changes (session, source, operation, tool_use_id, agent, prompt_id, call, turn, message,
+             seen_message, path, path_raw, before_state, before_blob, before_mode, before_target, before_why,
+             after_state, after_blob, after_mode, after_target, after_why, after_seen, new_folders, before_ms, after_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT coalesce(max(id), 0) FROM messages), ?10, ?11,
+             ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+             CASE WHEN ?17 IS NULL THEN NULL ELSE 'tool' END, ?22, ?23, CASE WHEN ?17 IS NULL THEN NULL ELSE ?23 END)",
+    )?
+    .execute(params![
+        new.session,
+        new.source,
+        new.operation,
+        new.tool_use_id,
+        new.agent,
+        new.prompt_id,
+        new.place.call,
+        new.place.turn,
+        new.place.message,
+        new.path.text,
+        new.path.raw,
+        state,
+        blob,
+        mode,
+        target,
+        why,
+        after_state,
+        after_blob,
+        after_mode,
+        after_target,
+        after_why,
+        new.new_folders,
+        tx.now_ms(),
+    ])?;
+    Ok(tx.last_insert_rowid())
+}
+
+/// Records what was found at a change's path after it.
+pub(crate) fn set_after(tx: &Tx<'_>, id: i64, after: &StateRow, is_late: bool) -> Result<()> {
+    let [state, blob, mode, target, why] = after.columns();
+    tx.prepare_cached(
+        "UPDATE file_changes SET after_state = ?2, after_blob = ?3, after_mode = ?4, after_target = ?5, after_why = ?6,
+             after_seen = ?7, after_ms = ?8 WHERE id = ?1",
+    )?
+    .execute(params![
+        id,
+        state,
+        blob,
+        mode,
+        target,
+        why,
+        if is_late { "late" } else { "tool" },
+        tx.now_ms()
+    ])?;
+    Ok(())
+}
+
+/// The changes that a session made itself, in order.
+pub(crate) fn of_session(db: &Connection, session: i64) -> Result<Vec<ChangeRow>> {
+    db.prepare_cached(&format!(
+        "SELECT {CHANGE} FROM file_changes WHERE session = ?1 ORDER BY id"
+    ))?
+    .query_map([session], from_row)?
+    .collect()
+}
+
+/// The changes that a session recorded for one call, in order.
+pub(crate) fn of_call(db: &Connection, session: i64, tool_use_id: &str) -> Result<Vec<ChangeRow>> {
+    db.prepare_cached(&format!(
+        "SELECT {CHANGE} FROM file_changes WHERE session = ?1 AND tool_use_id = ?2 ORDER BY id"
+    ))?
+    .query_map(params![session, tool_use_id], from_row)?
+    .collect()
+}
+
+/// The changes of a path by any session, in order, from the one with this id on.
+pub(crate) fn of_path(db: &Connection, path: &PathRow, from: i64) -> Result<Vec<ChangeRow>> {
+    db.prepare_cached(&format!(
+        "SELECT {CHANGE} FROM file_changes WHERE path = ?1 AND path_raw IS ?2 AND id >= ?3 ORDER BY id"
+    ))?
+    .query_map(params![path.text, path.raw, from], from_row)?
+    .collect()
+}
+
+/// The last change of a path by any session.
+pub(crate) fn last_of_path(db: &Connection, path: &PathRow) -> Result<Option<ChangeRow>> {
+    db.prepare_cached(&format!(
+        "SELECT {CHANGE} FROM file_changes WHERE path = ?1 AND path_raw IS ?2 ORDER BY id DESC LIMIT 1"
+    ))?
+    .query_row(params![path.text, path.raw], from_row)
+    .optional()
+}
+
+/// The turn of the first change that an agent of a session made, if that is known.
+pub(crate) fn turn_of_agent(db: &Connection, session: i64, agent: &str) -> Result<Option<Bound>> {
+    db.prepare_cached(
+        "SELECT turn, message FROM file_changes
+         WHERE session = ?1 AND agent = ?2 AND turn IS NOT NULL ORDER BY id LIMIT 1",
+    )?
+    .query_row(params![session, agent], |row| {
+        Ok(Bound {
+            call: None,
+            turn: row.get(0)?,
+            message: row.get(1)?,
+        })
+    })
+    .optional()
+}
+
+/// Binds what a session recorded for a call before that was stored.
+pub(crate) fn bind_call(
+    tx: &Tx<'_>,
+    session: i64,
+    tool_use_id: &str,
+    place: Bound,
+) -> Result<usize> {
+    tx.prepare_cached(
+        "UPDATE file_changes
+         SET call = ?3, turn = coalesce(?4, turn), message = coalesce(?5, message)
+         WHERE session = ?1 AND tool_use_id = ?2 AND call IS NULL",
+    )?
+    .execute(params![
+        session,
+        tool_use_id,
+        place.call,
+        place.turn,
+        place.message
+    ])
+}
+
+/// Binds what a session recorded for a prompt before that was stored.
+pub(crate) fn bind_prompt(
+    tx: &Tx<'_>,
+    session: i64,
+    prompt_id: &str,
+    message: i64,
+) -> Result<usize> {
+    tx.prepare_cached(
+        "UPDATE file_changes SET turn = ?3, message = ?3
+         WHERE session = ?1 AND prompt_id = ?2 AND turn IS NULL",
+    )?
+    .execute(params![session, prompt_id, message])
+}
+
+/// Whether another session changed a file below a folder among the newest changes, since `since_ms`.
+pub(crate) fn others_below(
+    db: &Connection,
+    session: i64,
+    folder: &str,
+    since_ms: i64,
+) -> Result<Option<i64>> {
+    db.prepare_cached(
+        "SELECT session FROM (SELECT id, session, path, before_ms FROM file_changes ORDER BY id DESC LIMIT 200)
+         WHERE session <> ?1 AND before_ms >= ?3 AND substr(path, 1, length(?2)) = ?2 LIMIT 1",
+    )?
+    .query_row(params![session, folder, since_ms], |row| row.get(0))
+    .optional()
+}
+
+/// The blobs that the changes of a session name.
+pub(crate) fn blobs_of(db: &Connection, session: i64) -> Result<Vec<i64>> {
+    db.prepare_cached(
+        "SELECT before_blob FROM file_changes WHERE session = ?1 AND before_blob IS NOT NULL
+         UNION SELECT after_blob FROM file_changes WHERE session = ?1 AND after_blob IS NOT NULL",
+    )?
+    .query_map([session], |row| row.get(0))?
+    .collect()
+}
+
+/// Removes the changes of a session whose messages no fork shows: those behind `shown_until` in the
+/// main transcript, or all.
+pub(crate) fn delete_behind(tx: &Tx<'_>, session: i64, shown_until: Option<i64>) -> Result<()> {
+    tx.prepare_cached(
+        "DELETE FROM file_changes WHERE session = ?1
+           AND (?2 IS NULL OR NOT EXISTS (
+               SELECT 1 FROM messages m WHERE m.id = file_changes.message
+                 AND (m.session <> ?1 OR (m.subpath = '' AND m.seq <= ?2))))",
+    )?
+    .execute(params![session, shown_until])?;
+    Ok(())
+}
