@@ -18,6 +18,7 @@ mod cases_size;
 mod cases_storage;
 mod cases_text;
 mod cases_unsaved;
+mod checkpoint_text;
 mod children;
 mod cli;
 mod cli_progress;
