@@ -26,6 +26,7 @@ mod context_rules;
 mod crash;
 mod crash_import;
 mod examples;
+mod examples_phases;
 mod floors;
 mod fork_edges;
 mod fork_laws;
