@@ -169,15 +169,15 @@ struct Spent {
 fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent> {
     let mut spent = Spent::default();
     let (mut calls, mut results) = (HashMap::new(), HashSet::new());
+    let (rows, line) = conversation::main_line(db, history, 0)?;
+    // An origin's results behind the cut answer nothing here.
+    let shown: HashSet<i64> = rows.iter().map(|row| row.id).collect();
     for part in &history.parts {
         calls.extend(tool_calls::by_message(db, part.owner)?);
-        results.extend(
-            tool_results::by_message(db, part.owner)?
-                .into_values()
-                .flatten(),
-        );
+        let of_part = tool_results::by_message(db, part.owner)?.into_iter();
+        let of_part = of_part.filter(|(message, _)| shown.contains(message));
+        results.extend(of_part.flat_map(|(_, calls)| calls));
     }
-    let (rows, line) = conversation::main_line(db, history, 0)?;
     let mut seen: HashSet<i64> = HashSet::new();
     let mut counted: HashMap<String, Tokens> = HashMap::new();
     let mut rounds: HashMap<String, bool> = HashMap::new();
