@@ -36,6 +36,7 @@ mod kit;
 mod oracle;
 mod oracle_forks;
 mod processes;
+mod progress_laws;
 mod properties;
 mod salvage;
 mod scene;
