@@ -4,17 +4,19 @@
 //! `pendingToolUse` (null, one call, or an array of them). It is written beside its place and
 //! renamed there, and read only if it is whole.
 
-use std::fs;
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::Path;
+use std::{fmt, fs};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
-use crate::model::{NewMessage, NewSession, ToolCall};
+use crate::model::{NewMessage, NewSession, Role, ToolCall};
 use crate::store::{ContextMessage, Session, Store};
+use crate::transcript::dialect::{Part, Said, What};
+use crate::transcript::json::{Object, array, on_one_line};
 use crate::workspace::replace::{NewFile, make_folder};
 
 /// The version of the form that is written, and the only one that is read.
@@ -125,109 +127,130 @@ fn call(call: &ToolCall) -> Result<Call> {
 }
 
 /// Makes a session of a checkpoint: its task, its messages, and the rounds and tokens to count on
-/// from. Its open calls are pending.
+/// from. Its open calls are pending. What the messages say is kept as the text that it is: numbers
+/// of any size, repeated keys and escapes among it.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a file that is torn, of an unknown version, or without a field: naming
 /// each, and what resuming without it would break. No session is made then.
 pub fn import_checkpoint(store: &Store, project_key: &str, path: &Path) -> Result<Session> {
-    let text = fs::read_to_string(path).map_err(|error| Error::io("reading", path, error))?;
-    let refused = |why| Error::invalid(path.display().to_string(), why);
-    let value = read(&text).map_err(refused)?;
-    let messages = messages(&value).map_err(refused)?;
+    let bytes = fs::read(path).map_err(|error| Error::io("reading", path, error))?;
+    let saved =
+        Saved::read(&bytes).map_err(|why| Error::invalid(path.display().to_string(), why))?;
     let new = NewSession::in_project(project_key);
     store.sessions().create_with(&new, |tx| {
-        let task = value["task"].as_str().unwrap_or_default();
-        if !task.trim().is_empty() {
-            tx.set_task(task)?;
+        if !saved.task.trim().is_empty() {
+            tx.set_task(&saved.task)?;
         }
-        for message in messages {
+        for message in saved.messages {
             tx.append(message)?;
         }
-        let number = |field: &str| value[field].as_u64().unwrap_or(0);
-        tx.count_on_from(number("turns"), number("tokensUsed"))
+        tx.count_on_from(saved.turns, saved.tokens_used)
     })
 }
 
-/// Reads a checkpoint's fields, or says what is wrong with it.
-fn read(text: &str) -> Result<Value, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
-        format!("it is torn or no JSON ({error}); take the last whole checkpoint")
-    })?;
-    let Some(fields) = value.as_object() else {
-        return Err("it is JSON, but not an object".to_owned());
-    };
-    if let Some(version) = fields
-        .get("version")
-        .filter(|version| version.as_u64() != Some(VERSION))
-    {
-        return Err(format!(
-            "version {version} is not known, only {VERSION} is; read it with the program that wrote it"
-        ));
-    }
-    let missing: Vec<String> = FIELDS
-        .iter()
-        .filter(|(field, _)| !fields.contains_key(*field))
-        .map(|(field, breaks)| format!("`{field}` is missing: without it {breaks}"))
-        .collect();
-    if !missing.is_empty() {
-        return Err(missing.join("; "));
-    }
-    let kinds = [
-        ("task", value["task"].is_string(), "a string"),
-        ("turns", value["turns"].is_u64(), "a whole number"),
-        ("tokensUsed", value["tokensUsed"].is_u64(), "a whole number"),
-        ("messages", value["messages"].is_array(), "an array"),
-    ];
-    match kinds.iter().find(|(_, right, _)| !right) {
-        Some((field, _, kind)) => Err(format!("`{field}` is not {kind}")),
-        None => pending_is_there(&value).map(|()| value),
+/// A checkpoint as it is read.
+struct Saved {
+    task: String,
+    turns: u64,
+    tokens_used: u64,
+    messages: Vec<NewMessage>,
+}
+
+impl Saved {
+    /// Reads a checkpoint, or says what is wrong with it.
+    fn read(bytes: &[u8]) -> Result<Self, String> {
+        let torn = |error: &dyn fmt::Display| {
+            format!("it is torn or no JSON ({error}); take the last whole checkpoint")
+        };
+        let text = str::from_utf8(bytes).map_err(|error| torn(&error))?;
+        let Some(fields) = Object::parse(text) else {
+            return Err(match serde_json::from_str::<&RawValue>(text) {
+                Err(error) => torn(&error),
+                Ok(_) => "it is JSON, but not an object".to_owned(),
+            });
+        };
+        if let Some(version) = fields.get("version").filter(|text| !is_known(text)) {
+            return Err(format!(
+                "version {version} is not known, only {VERSION} is; read it with the program that wrote it"
+            ));
+        }
+        let missing: Vec<String> = FIELDS
+            .iter()
+            .filter(|(field, _)| fields.get(field).is_none())
+            .map(|(field, breaks)| format!("`{field}` is missing: without it {breaks}"))
+            .collect();
+        if !missing.is_empty() {
+            return Err(missing.join("; "));
+        }
+        let number = |field: &str| {
+            let number = fields.get(field).and_then(|text| text.parse().ok());
+            number.ok_or_else(|| format!("`{field}` is not a whole number"))
+        };
+        let task = fields.string("task");
+        let messages = fields.get("messages").and_then(array);
+        let messages = messages.ok_or("`messages` is not an array")?;
+        pending_is_there(fields.get("pendingToolUse").unwrap_or("null"), &messages)?;
+        Ok(Self {
+            task: task.ok_or("`task` is not a string")?.into_owned(),
+            turns: number("turns")?,
+            tokens_used: number("tokensUsed")?,
+            messages: (1..).zip(messages).map(message).collect::<Result<_, _>>()?,
+        })
     }
 }
 
-fn messages(value: &Value) -> Result<Vec<NewMessage>, String> {
-    let messages = value["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    let read = |(number, message): (usize, &Value)| {
-        let content = &message["content"];
-        if !content.is_string() && !content.is_array() {
-            return Err(format!(
-                "message {number} has no content: it is a text or an array of blocks"
-            ));
-        }
-        match message["role"].as_str() {
-            Some("user") => Ok(NewMessage::user(content.clone())),
-            Some("assistant") => Ok(NewMessage::response(
-                &json!({"role": "assistant", "content": content}),
-            )),
-            _ => Err(format!(
-                "message {number} is neither the user's nor the assistant's"
-            )),
+fn is_known(version: &str) -> bool {
+    version.parse() == Ok(VERSION)
+}
+
+fn message((number, text): (usize, &str)) -> Result<NewMessage, String> {
+    let message = Object::parse(text).unwrap_or_default();
+    let content = message
+        .get("content")
+        .filter(|content| content.starts_with(['"', '[']));
+    let content = content.ok_or_else(|| {
+        format!("message {number} has no content: it is a text or an array of blocks")
+    })?;
+    let role = match message.string("role").as_deref() {
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        _ => {
+            let why = "is neither the user's nor the assistant's";
+            return Err(format!("message {number} {why}"));
         }
     };
-    (1..).zip(messages).map(read).collect()
+    // A checkpoint is often laid out over many lines; an entry is one.
+    Ok(NewMessage::of_json(role, &on_one_line(content)))
 }
 
 /// Refuses a pending call that no message makes: it would be forgotten.
-fn pending_is_there(value: &Value) -> Result<(), String> {
-    let pending = match &value["pendingToolUse"] {
-        Value::Null => return Ok(()),
-        Value::Array(calls) => calls.as_slice(),
-        call => std::slice::from_ref(call),
-    };
-    let made = |id: &Value| {
-        value["messages"].as_array().is_some_and(|messages| {
-            messages
-                .iter()
-                .filter_map(|message| message["content"].as_array())
-                .flatten()
-                .any(|block| block["type"] == "tool_use" && block["id"] == *id)
-        })
-    };
-    match pending.iter().find(|call| !made(&call["id"])) {
-        Some(call) => Err(format!(
-            "no message makes the call {} of `pendingToolUse`",
-            call["id"]
-        )),
-        None => Ok(()),
+fn pending_is_there(pending: &str, messages: &[&str]) -> Result<(), String> {
+    if pending == "null" {
+        return Ok(());
     }
+    let made: HashSet<String> = messages.iter().flat_map(|text| calls_of(text)).collect();
+    for call in array(pending).unwrap_or_else(|| vec![pending]) {
+        let id = Object::parse(call).and_then(|call| call.string("id").map(String::from));
+        let id = id.ok_or("a call in `pendingToolUse` has no id")?;
+        if !made.contains(&id) {
+            return Err(format!(
+                "no message makes the call `{id}` of `pendingToolUse`"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The calls that a message makes, by id.
+fn calls_of(message: &str) -> Vec<String> {
+    let Some(message) = Object::parse(message) else {
+        return Vec::new();
+    };
+    let said = Said::read(&message);
+    let call = |part: &Part<'_>| match &part.what {
+        What::Call { id, .. } => Some(id.to_string()),
+        _ => None,
+    };
+    said.parts().iter().filter_map(call).collect()
 }

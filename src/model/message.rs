@@ -85,10 +85,14 @@ impl NewMessage {
     }
 
     fn new(role: Role, content: Value) -> Self {
-        let message = json!({"role": role, "content": content}).to_string();
+        Self::of_json(role, &content.to_string())
+    }
+
+    /// A message whose content is this JSON text, kept byte for byte.
+    pub(crate) fn of_json(role: Role, content: &str) -> Self {
         Self {
             role,
-            message,
+            message: format!(r#"{{"role":{},"content":{content}}}"#, json!(role)),
             uuid: None,
             is_meta: false,
         }

@@ -7,13 +7,15 @@ use serde_json::value::RawValue;
 use super::checkpoints;
 use super::conversation::{self, Conversation, ConversationEntry};
 use super::history::History;
+use super::ledger::answer_of;
 use crate::error::{Error, Result};
 use crate::model::Role;
 use crate::tables::sessions::SessionRow;
-use crate::tables::{messages, transcripts};
+use crate::tables::{messages, tool_calls, transcripts};
 use crate::transcript::compaction::Boundary;
 use crate::transcript::context::{OpenEnd, Spoken, make};
 use crate::transcript::json::Object;
+use crate::transcript::reading::Reading;
 
 /// A context: what a model is to be sent, and what had to be done to make it valid.
 #[derive(Clone, Debug, Default)]
@@ -127,10 +129,41 @@ fn kept_by_compaction(
     let there = |id: &i64| conversation.entries.iter().any(|entry| entry.id == *id);
     let kept = conversation::preserved(db, history, boundary.id)?;
     let mut entries = Vec::new();
-    for id in kept.into_iter().filter(|id| !there(id)) {
+    let mut answers = Vec::new();
+    for id in kept.iter().copied().filter(|id| !there(id)) {
+        let Some(entry) = messages::entry(db, id)? else {
+            continue;
+        };
+        // A call that was open then may have a result now, which the boundary does not name.
+        for answer in answers_to(db, history, id, &entry)? {
+            if !there(&answer) && !kept.contains(&answer) && !answers.contains(&answer) {
+                answers.push(answer);
+            }
+        }
+        entries.push((id, entry));
+    }
+    for id in answers {
         entries.extend(messages::entry(db, id)?.map(|entry| (id, entry)));
     }
     Ok(entries)
+}
+
+/// The messages that answer the calls of a message.
+fn answers_to(db: &Connection, history: &History, message: i64, entry: &str) -> Result<Vec<i64>> {
+    let (Some(own), Some(place)) = (history.own(), messages::place_of(db, message)?) else {
+        return Ok(Vec::new());
+    };
+    let mut answers = Vec::new();
+    for call in Reading::of_entry(entry)
+        .iter()
+        .flat_map(|reading| &reading.calls)
+    {
+        if let Some(call) = tool_calls::find_in_message(db, (place.session, message), &call.id)? {
+            let answer = answer_of(db, history, own.owner, call)?;
+            answers.extend(answer.map(|(place, _)| place.id));
+        }
+    }
+    Ok(answers)
 }
 
 fn is_summary(entry: &ConversationEntry) -> bool {

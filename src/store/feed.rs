@@ -17,6 +17,7 @@ use crate::db::Tx;
 use crate::error::Result;
 use crate::tables::messages::{self, NewPlace, Place};
 use crate::tables::operations::{self, COMPLETED};
+use crate::tables::scratchpad;
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::transcripts::{self, TranscriptRow};
 use crate::transcript::reading::Reading;
@@ -183,6 +184,15 @@ impl<'t, 'c> Feed<'t, 'c> {
             Some((_, turn)) => turn,
             None => self.transcript.turn,
         };
+        // What hangs from another turn than the present one stands on another way, and has that
+        // way's notes. A prompt there makes them those of now; a late result does not.
+        let elsewhere = parent
+            .filter(|(_, turn)| on_line && self.is_main() && *turn != self.transcript.turn)
+            .map(|(id, _)| id);
+        let scratch = match elsewhere {
+            Some(parent) => scratchpad::as_of(self.tx, parent)?,
+            None => self.session.scratch.filter(|_| self.is_main()),
+        };
         let place = NewPlace {
             session: self.session.id,
             subpath: &self.transcript.subpath,
@@ -191,7 +201,7 @@ impl<'t, 'c> Feed<'t, 'c> {
             parent: parent.map(|(id, _)| id),
             turn,
             opens_turn: opens,
-            scratch: self.session.scratch.filter(|_| self.is_main()),
+            scratch,
             import_source: match self.origin {
                 Origin::Append => None,
                 Origin::Import(source) => Some(source),
@@ -202,6 +212,9 @@ impl<'t, 'c> Feed<'t, 'c> {
             return Ok(false);
         };
         self.stored = true;
+        if opens && elsewhere.is_some() {
+            self.session.scratch = take_notes_up(self.tx, self.session.id, elsewhere)?;
+        }
         let turn = if opens {
             prompt_arrived(self.tx, self.session.id, reading.prompt_id.as_deref(), id)?;
             self.open_turn(id)?

@@ -6,6 +6,7 @@ use super::checkpoints::binding::call_arrived;
 use super::history::History;
 use crate::db::Tx;
 use crate::error::Result;
+use crate::tables::messages::{self, Place};
 use crate::tables::{tool_calls, tool_results};
 use crate::transcript::reading::Reading;
 
@@ -53,4 +54,28 @@ pub(super) fn find_inherited_call(
         }
     }
     Ok(None)
+}
+
+/// The message that answers a call in a session, and the outcome: the session's own result, else an
+/// inherited one within its cut.
+pub(super) fn answer_of(
+    db: &Connection,
+    history: &History,
+    session: i64,
+    call: i64,
+) -> Result<Option<(Place, String)>> {
+    let mut inherited = None;
+    for (message, outcome) in tool_results::of_call(db, call)? {
+        let Some(place) = messages::place_of(db, message)? else {
+            continue;
+        };
+        if place.session == session {
+            return Ok(Some((place, outcome)));
+        }
+        let part = history.part_of(&place);
+        if inherited.is_none() && part.is_some_and(|part| part.is_inherited) {
+            inherited = Some((place, outcome));
+        }
+    }
+    Ok(inherited)
 }

@@ -52,7 +52,9 @@ pub struct Resumed {
 }
 
 impl Session {
-    /// Takes the session up again. Changes nothing and starts nothing.
+    /// Takes the session up again: what a model is to be sent, from the head or from any message.
+    /// Where its task stands (rounds, tokens, open calls, notes and phases) is told by
+    /// [`Self::scene`]. Changes nothing and starts nothing.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the message is none of this session; [`Error::Conflict`] with

@@ -20,6 +20,10 @@ use crate::tables::{tool_calls, tool_results, transcripts};
 use crate::transcript::chain::walk;
 use crate::transcript::compaction::Boundary;
 use crate::transcript::context::OpenEnd;
+use crate::transcript::dialect::Said;
+use crate::transcript::json::Object;
+use crate::transcript::prompt::Opens;
+use crate::transcript::reading::Reading;
 
 /// The scratchpad keys under which an app's own words for the scene are kept, so that forks and
 /// branches each have theirs.
@@ -30,7 +34,7 @@ const TOKENS_BEFORE: &str = "turnkeep:tokens_before";
 /// Where a task stands.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// The task: what the app set, else the first prompt.
+    /// The task: what the app set, else the whole text of the first prompt.
     pub task: Option<String>,
     /// How many rounds have run: model responses with calls, and the results that answer them.
     /// Counted along the conversation, back through compactions.
@@ -64,7 +68,10 @@ pub struct Tokens {
 }
 
 impl Session {
-    /// The execution scene. Changes nothing and starts nothing.
+    /// The execution scene: all that a restarted process needs to go on with the task, in one
+    /// reading. Its context is the save point as it is, and ends at an open call; once the calls
+    /// are settled, or to go on from an earlier message, [`Self::resume`] tells what a model is to
+    /// be sent. Changes nothing and starts nothing.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted.
@@ -78,8 +85,13 @@ impl Session {
             let own = &notes.reserved;
             let number = |key: &str| own.get(key).and_then(Value::as_u64).unwrap_or(0);
             let task = own.get(TASK).and_then(Value::as_str);
+            // A list shows a slash command where nothing else was said.
+            let listed = || row.tally.listing.first_prompt().map(String::from);
             Ok(Scene {
-                task: task.or(row.tally.listing.first_prompt()).map(String::from),
+                task: task
+                    .map(String::from)
+                    .or(spent.first_prompt)
+                    .or_else(listed),
                 rounds: number(ROUNDS_BEFORE) + spent.rounds,
                 tokens_used: number(TOKENS_BEFORE) + spent.tokens.output,
                 tokens: spent.tokens,
@@ -148,6 +160,7 @@ impl SessionTx<'_, '_> {
 
 #[derive(Default)]
 struct Spent {
+    first_prompt: Option<String>,
     rounds: u64,
     tokens: Tokens,
 }
@@ -156,24 +169,29 @@ struct Spent {
 fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent> {
     let mut spent = Spent::default();
     let (mut calls, mut results) = (HashMap::new(), HashSet::new());
+    let (rows, line) = conversation::main_line(db, history, 0)?;
+    // An origin's results behind the cut answer nothing here.
+    let shown: HashSet<i64> = rows.iter().map(|row| row.id).collect();
     for part in &history.parts {
         calls.extend(tool_calls::by_message(db, part.owner)?);
-        results.extend(
-            tool_results::by_message(db, part.owner)?
-                .into_values()
-                .flatten(),
-        );
+        let of_part = tool_results::by_message(db, part.owner)?.into_iter();
+        let of_part = of_part.filter(|(message, _)| shown.contains(message));
+        results.extend(of_part.flat_map(|(_, calls)| calls));
     }
-    let (rows, line) = conversation::main_line(db, history, 0)?;
     let mut seen: HashSet<i64> = HashSet::new();
     let mut counted: HashMap<String, Tokens> = HashMap::new();
     let mut rounds: HashMap<String, bool> = HashMap::new();
+    // From the newest compaction to the beginning, so the oldest come last.
+    let mut users: Vec<Vec<i64>> = Vec::new();
     let mut next = head;
     while let Some(at) = next.take() {
         let chain = walk(&line, at, |boundary| {
             conversation::preserved(db, history, boundary)
         })?;
         let places = conversation::whole(db, history, &line, &chain)?;
+        let of_users = places.iter().map(|place| &rows[*place]);
+        let of_users = of_users.filter(|row| row.kind == LightKind::User && !row.is_meta);
+        users.push(of_users.map(|row| row.id).collect());
         for place in places {
             let row = &rows[place];
             if row.kind != LightKind::Assistant || !seen.insert(row.id) {
@@ -194,6 +212,7 @@ fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent>
             None => None,
         };
     }
+    spent.first_prompt = first_prompt(db, users.iter().rev().flatten())?;
     spent.rounds = rounds.values().filter(|answered| **answered).count() as u64;
     for tokens in counted.values() {
         spent.tokens.input += tokens.input;
@@ -202,6 +221,27 @@ fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent>
         spent.tokens.cache_write += tokens.cache_write;
     }
     Ok(spent)
+}
+
+/// What the first prompt among these messages says, all of it.
+fn first_prompt<'a>(
+    db: &Connection,
+    users: impl Iterator<Item = &'a i64>,
+) -> Result<Option<String>> {
+    for id in users {
+        let entry = messages::entry(db, *id)?;
+        if let Some(text) = entry.as_deref().and_then(prompt_text) {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
+}
+
+fn prompt_text(entry: &str) -> Option<String> {
+    let reading = Reading::of_entry(entry)?;
+    let message = Object::parse(entry)?.object("message")?;
+    let text = Said::read(&message).texts().join("\n");
+    (reading.opens == Some(Opens::Prompt) && !text.trim().is_empty()).then_some(text)
 }
 
 /// The message that a compacted history ended with.

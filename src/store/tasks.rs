@@ -218,7 +218,7 @@ impl Task {
             if let Some(claim) = claims::find(tx.tx(), key)?.filter(|claim| claim.expires_ms > now)
             {
                 return Err(Error::Conflict(format!(
-                    "phase `{name}` is run by another process, whose claim holds for {:.1} s more",
+                    "phase `{name}` is run by another process, or was by one that died; its claim holds for {:.1} s more",
                     Duration::from_millis(claim.expires_ms.abs_diff(now)).as_secs_f64()
                 )));
             }

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::checkpoints::seen_late;
+use super::feed::head_uuid;
 use super::head::leave;
 use super::history::History;
-use super::ledger::find_call;
+use super::ledger::{answer_of, find_call};
 use super::session::Session;
 use super::write::SessionTx;
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::model::{AppendOptions, Settle, Settled, ToolCall, ToolState};
 use crate::tables::messages::Place;
 use crate::tables::sessions::SessionRow;
 use crate::tables::tool_calls::{self, CallRow};
-use crate::tables::{messages, operations, tool_attempts, tool_results, transcripts};
+use crate::tables::{messages, operations, tool_attempts, transcripts};
 use crate::transcript::context::INTERRUPTED;
 use crate::transcript::reading::Outcome;
 
@@ -138,8 +139,9 @@ impl SessionTx<'_, '_> {
         tool_calls::get(self.tx(), call)?.ok_or_else(missing)
     }
 
-    /// Stores the result, hanging from its call. The head stays where it is if the conversation
-    /// has gone on: the result is put back to its call when it is read.
+    /// Stores the result. Where the call's response is the newest thing said, it hangs from the head,
+    /// behind the results that came before it. Where the conversation has gone on it hangs from its
+    /// call, and the head stays where it is: the result is put back when it is read.
     fn store_result(
         &self,
         row: &SessionRow,
@@ -149,11 +151,18 @@ impl SessionTx<'_, '_> {
         settle: &Settle,
     ) -> Result<()> {
         let head = transcripts::head(self.tx(), row.id, &call.subpath)?;
-        let goes_on = match head {
-            Some(head) if call.subpath.is_empty() => !answers(self.tx(), call, head)?,
-            _ => false,
+        let (goes_on, parent) = match head {
+            Some(_) if !call.subpath.is_empty() => (false, None),
+            Some(at) if answers(self.tx(), call, at)? => {
+                (false, head_uuid(self.tx(), history, head)?)
+            }
+            Some(_) => (true, None),
+            None => (false, None),
         };
-        let entry = result_entry(self, row, shown, settle);
+        let mut entry = result_entry(self, row, shown, settle);
+        if let Some(parent) = parent {
+            entry["parentUuid"] = json!(parent);
+        }
         let options = AppendOptions::new().to_subpath(call.subpath.clone());
         self.append_entries([entry.to_string()], &options)?;
         let transcript = transcripts::find(self.tx(), row.id, &call.subpath)?;
@@ -258,24 +267,10 @@ fn shown(
     history: &History,
     call: CallRow,
 ) -> Result<ToolCall> {
-    let mut answer = None;
-    for (message, outcome) in tool_results::of_call(db, call.id)? {
-        let Some(place) = messages::place_of(db, message)? else {
-            continue;
-        };
-        let is_own = place.session == session.id;
-        let is_shown = is_own
-            || history
-                .part_of(&place)
-                .is_some_and(|part| part.is_inherited);
-        if is_shown && (answer.is_none() || is_own) {
-            answer = Some((ToolState::from_word(&outcome), shown_uuid(history, place)));
-            if is_own {
-                break;
-            }
-        }
-    }
-    let (state, result) = answer.unwrap_or((ToolState::Pending, None));
+    let (state, result) = match answer_of(db, history, session.id, call.id)? {
+        Some((place, outcome)) => (ToolState::from_word(&outcome), shown_uuid(history, place)),
+        None => (ToolState::Pending, None),
+    };
     let uuid = |id: i64| -> Result<Option<String>> {
         let place = messages::place_of(db, id)?;
         Ok(place.and_then(|place| shown_uuid(history, place)))

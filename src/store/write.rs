@@ -116,10 +116,30 @@ impl<'t, 'c> SessionTx<'t, 'c> {
         }
         self.feed(row, &[reading], options)?;
         if parent != head && options.subpath.is_empty() {
-            let now = transcripts::head(self.tx, self.id, "")?;
-            leave(self.tx, &history, self.id, head, now)?;
+            self.go_on_from(&history, &uuid, head)?;
         }
         Ok(Message { uuid, stored: true })
+    }
+
+    /// Makes a message that was hung elsewhere the head: also one of a turn that was left behind,
+    /// since it was put there on purpose.
+    fn go_on_from(&self, history: &History, uuid: &str, before: Option<i64>) -> Result<()> {
+        let (Some(mut transcript), Some(place)) = (
+            transcripts::find(self.tx, self.id, "")?,
+            history.find(self.tx, uuid)?,
+        ) else {
+            return Ok(());
+        };
+        let head = Some(place.id);
+        leave(self.tx, history, self.id, before, head)?;
+        let was_moved = transcript.head == head;
+        transcript.head = head;
+        transcript.turn = place.turn;
+        transcripts::save(self.tx, &transcript)?;
+        if !was_moved {
+            self.tell_head(history, head)?;
+        }
+        Ok(())
     }
 
     /// Appends entries given as JSON text, one record each, as they are: the raw door, which stores

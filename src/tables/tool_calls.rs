@@ -104,6 +104,20 @@ pub(crate) fn list(db: &Connection, session: i64, until_seq: i64) -> Result<Vec<
         .collect()
 }
 
+/// The call with this tool-use id that a message of a session made.
+pub(crate) fn find_in_message(
+    db: &Connection,
+    (session, message): (i64, i64),
+    tool_use_id: &str,
+) -> Result<Option<i64>> {
+    db.prepare_cached(
+        "SELECT id FROM tool_calls WHERE session = ?1 AND tool_use_id = ?2 AND message = ?3
+         ORDER BY id LIMIT 1",
+    )?
+    .query_row(params![session, tool_use_id, message], |row| row.get(0))
+    .optional()
+}
+
 /// The ids of the calls that each message of a session made.
 pub(crate) fn by_message(db: &Connection, session: i64) -> Result<IdMap<Vec<String>>> {
     super::tool_results::ids_by_message(

@@ -84,6 +84,28 @@ pub(crate) fn string(text: &str) -> Option<Cow<'_, str>> {
         .map(Cow::Owned)
 }
 
+/// JSON text as one line: if it has line breaks, the space between its tokens goes, and nothing
+/// else. A string holds none of its own: there they are escapes.
+pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
+    if !text.contains(['\n', '\r']) {
+        return Cow::Borrowed(text);
+    }
+    let (mut in_string, mut is_escaped) = (false, false);
+    let is_kept = |letter: &char| {
+        if is_escaped {
+            is_escaped = false;
+        } else if in_string {
+            is_escaped = *letter == '\\';
+            in_string = *letter != '"';
+        } else {
+            in_string = *letter == '"';
+            return !matches!(letter, ' ' | '\t' | '\n' | '\r');
+        }
+        true
+    };
+    Cow::Owned(text.chars().filter(is_kept).collect())
+}
+
 /// Writes `text` as a JSON string.
 pub(crate) fn quote(text: &str) -> String {
     let plain = |byte: u8| byte >= b' ' && !matches!(byte, b'"' | b'\\');
@@ -244,6 +266,14 @@ mod tests {
             replace_lone_surrogates(r#""a\ud83d\ud83d\ude00\\ud83d""#),
             r#""a\ufffd\ud83d\ude00\\ud83d""#
         );
+    }
+
+    #[test]
+    fn a_value_of_many_lines_becomes_one_line_of_the_same_tokens() {
+        let text = "[\n  {\r\n\t\"a b\" : 1.0,\n  \"c\": \"x \\\" y\\\\\"\n}, 1e400 ]";
+        assert_eq!(on_one_line(text), r#"[{"a b":1.0,"c":"x \" y\\"},1e400]"#);
+        let one = r#"{ "a": [1, 2] }"#;
+        assert!(matches!(on_one_line(one), Cow::Borrowed(same) if same == one));
     }
 
     #[test]

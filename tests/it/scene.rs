@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use turnkeep::{
-    Context, ErrorKind, ForkOptions, NewMessage, NewSession, Session, WindowOptions,
+    AppendOptions, Context, ErrorKind, ForkOptions, NewMessage, NewSession, Session, WindowOptions,
     export_checkpoint, import_checkpoint,
 };
 
@@ -207,6 +207,32 @@ fn a_checkpoint_that_is_not_whole_is_refused_by_name_and_makes_no_session() {
     let sessions = test.store.sessions();
     let all = turnkeep::SessionFilter::new().all();
     assert_eq!(sessions.list(&all, None, 10).unwrap().sessions.len(), 0);
+}
+
+#[test]
+fn the_task_is_the_whole_first_prompt_of_the_conversation_also_behind_a_compaction() {
+    let test = TestStore::new();
+    let session = test.session();
+    let task = |session: &Session| session.scene().unwrap().task;
+    assert_eq!(task(&session), None);
+    let long = format!("Sort the tickets.\n{}\nThe end.", "By type. ".repeat(100));
+    say(&session, NewMessage::user("caveat").meta());
+    let blocks = json!([{"type": "text", "text": long}, {"type": "text", "text": "Go."}]);
+    say(&session, NewMessage::user(blocks));
+    round(&session, "t1", 1);
+    say(&session, NewMessage::user("and on"));
+    let whole = Some(format!("{long}\nGo."));
+    assert_eq!(task(&session), whole);
+    session.compact("It was sorted.", 0).unwrap();
+    session.compact("It was sorted twice.", 0).unwrap();
+    let fork = session.fork(&ForkOptions::new()).unwrap();
+    assert_eq!((task(&session), task(&fork)), (whole.clone(), whole));
+    let caveat = &session.transcript("").unwrap()[0].entry;
+    let caveat: Value = serde_json::from_str(caveat.as_deref().unwrap()).unwrap();
+    let options = AppendOptions::new().hang_from(caveat["uuid"].as_str().unwrap());
+    let other = NewMessage::user("Rather count them.");
+    session.messages().append_with(other, &options).unwrap();
+    assert_eq!(task(&session).as_deref(), Some("Rather count them."));
 }
 
 #[test]

@@ -191,3 +191,52 @@ fn a_summary_fits_and_the_store_grows_by_what_changed_b123() {
         "{summary}"
     );
 }
+
+#[test]
+fn another_writers_prompt_on_an_old_branch_has_that_branchs_notes_and_a_late_result_its_calls() {
+    let test = TestStore::new();
+    let session = desk(&test.store);
+    let notes = session.scratchpad();
+    say(&session, "deploy");
+    let call = json!([{"type": "tool_use", "id": "t1", "name": "X", "input": {}}]);
+    let call = session.messages().append(NewMessage::assistant(call));
+    let call = call.unwrap().uuid;
+    notes.set("k", "behind the call").unwrap();
+    let second = say(&session, "meanwhile");
+    notes.set("k", "in the second turn").unwrap();
+    let settle = turnkeep::Settle::Result(json!("done"));
+    let settled = session.tools().settle("t1", &settle).unwrap().call;
+    let late = settled.result.unwrap();
+    assert_eq!(
+        notes.get_at(&late, "k").unwrap(),
+        notes.get_at(&call, "k").unwrap()
+    );
+    assert_eq!(notes.get("k").unwrap(), Some(json!("in the second turn")));
+    // As the client branches: its entry says itself where it hangs.
+    let entry = json!({"type": "user", "uuid": "other", "parentUuid": call, "isSidechain": false,
+        "message": {"role": "user", "content": "rather not"}});
+    let append = |entry: &Value| {
+        session
+            .messages()
+            .append_entries([entry.to_string()], &AppendOptions::new())
+            .unwrap()
+    };
+    append(&entry);
+    assert_eq!(notes.get("k").unwrap(), None);
+    notes.set("k", "other way").unwrap();
+    append(&entry);
+    assert_eq!(
+        notes.get("k").unwrap(),
+        Some(json!("other way")),
+        "a duplicate moves nothing"
+    );
+    // An answer put on the branch that was left takes the session there.
+    let options = AppendOptions::new().hang_from(&second);
+    let answer = session
+        .messages()
+        .append_with(NewMessage::assistant("Yes."), &options)
+        .unwrap();
+    let last = session.conversation("").unwrap().entries.pop().unwrap();
+    assert_eq!(last.uuid, answer.uuid);
+    assert_eq!(notes.get("k").unwrap(), Some(json!("behind the call")));
+}

@@ -184,6 +184,38 @@ fn a_result_found_out_later_does_not_take_the_conversation_back() {
 }
 
 #[test]
+fn a_call_that_a_compaction_kept_open_has_its_result_in_the_context_once_it_is_settled() {
+    let test = TestStore::new();
+    let session = calls(&test.store, &["t1", "t2"]);
+    session.compact("A deployment was begun.", 1).unwrap();
+    let fork = session.fork(&ForkOptions::new()).unwrap();
+    for session in [&session, &fork] {
+        let text = |session: &Session| {
+            let context = session.context("").unwrap();
+            serde_json::to_string(&context.messages).unwrap()
+        };
+        assert_eq!(session.context("").unwrap().open_calls, ["t1", "t2"]);
+        let settle = Settle::Result(json!(format!("deployed by {}", session.id())));
+        session.tools().settle("t1", &settle).unwrap();
+        let context = session.context("").unwrap();
+        assert_eq!(context.open_calls, ["t2"], "as the ledger has it");
+        assert!(text(session).contains(&format!("deployed by {}", session.id())));
+        let late = NewMessage::tool_result("t1", "later still");
+        session.messages().append(late).unwrap();
+        assert!(!text(session).contains("later still"));
+        assert_eq!((results(session, "t1"), results(session, "t2")), (1, 1));
+    }
+    let scene = fork.scene().unwrap();
+    session.tools().settle("t2", &Settle::Interrupted).unwrap();
+    assert_eq!((session.scene().unwrap().rounds, scene.rounds), (1, 0));
+    assert_eq!(
+        fork.scene().unwrap().rounds,
+        0,
+        "the origin's is not the fork's"
+    );
+}
+
+#[test]
 fn a_fork_settles_its_own_copy_of_an_open_call_b38() {
     let test = TestStore::new();
     let source = calls(&test.store, &["t1"]);
