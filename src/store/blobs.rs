@@ -34,7 +34,7 @@ const MOST: usize = fastcdc::v2020::AVERAGE_MAX;
 const DEEPEST: u32 = 16;
 
 /// Keeps a content, and answers its blob. What is there already is not stored again.
-pub(super) fn keep(tx: &Tx<'_>, bytes: &[u8]) -> Result<i64> {
+pub(crate) fn keep(tx: &Tx<'_>, bytes: &[u8]) -> Result<i64> {
     let hash = blake3::hash(bytes).as_bytes().to_vec();
     if let Some(id) = blobs::find(tx, &hash)? {
         return Ok(id);

@@ -7,9 +7,9 @@ use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::tables::{
-    blobs, file_changes, import_sources, labels, left_turns, lineage, listing_marks, messages,
-    operations, phase_claims, rewinds, roots, scratchpad, session_files, sessions, tool_attempts,
-    tool_calls, tool_results, transcripts, watched_calls,
+    blobs, checkpoints_due, file_changes, import_sources, labels, left_turns, lineage,
+    listing_marks, messages, operations, phase_claims, rewinds, roots, scratchpad, session_files,
+    sessions, tool_attempts, tool_calls, tool_results, transcripts, watched_calls,
 };
 
 impl SessionTx<'_, '_> {
@@ -51,6 +51,7 @@ pub(super) fn clear(tx: &Tx<'_>, id: i64) -> Result<()> {
         transcripts::delete(tx, id, &subpath)?;
     }
     import_sources::delete(tx, id, None)?;
+    checkpoints_due::delete(tx, id)?;
     left_turns::delete_all(tx, id)?;
     tool_attempts::delete_all(tx, id)?;
     phase_claims::delete_all(tx, id)?;

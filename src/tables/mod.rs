@@ -3,6 +3,7 @@
 
 pub(crate) mod blob_parts;
 pub(crate) mod blobs;
+pub(crate) mod checkpoints_due;
 pub(crate) mod checks;
 pub(crate) mod file_changes;
 pub(crate) mod file_states;

@@ -104,6 +104,28 @@ pub(crate) fn list(db: &Connection, session: i64, until_seq: i64) -> Result<Vec<
         .collect()
 }
 
+/// Gives `each` the calls of five tools that a session itself made, in the order of the messages that
+/// made them: of one transcript, or of all. One input is in memory at a time.
+pub(crate) fn each_of<E: From<rusqlite::Error>>(
+    db: &Connection,
+    (session, subpath): (i64, Option<&str>),
+    tools: [&str; 5],
+    mut each: impl FnMut(CallRow) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let sql = format!(
+        "SELECT {CALL} FROM tool_calls c JOIN messages m ON m.id = c.message
+         WHERE c.session = ?1 AND (?2 IS NULL OR m.subpath = ?2) AND c.name IN (?3, ?4, ?5, ?6, ?7)
+         ORDER BY c.message, c.id"
+    );
+    let [a, b, c, d, e] = tools;
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![session, subpath, a, b, c, d, e])?;
+    while let Some(row) = rows.next()? {
+        each(from_row(row)?)?;
+    }
+    Ok(())
+}
+
 /// The call with this tool-use id that a message of a session made.
 pub(crate) fn find_in_message(
     db: &Connection,

@@ -6,6 +6,8 @@ pub(crate) mod compaction;
 pub(crate) mod context;
 pub(crate) mod derived;
 pub(crate) mod dialect;
+pub(crate) mod edits;
+pub(crate) mod file_history;
 pub(crate) mod ids;
 pub(crate) mod json;
 pub(crate) mod line;

@@ -32,6 +32,7 @@ mod floors;
 mod fork_edges;
 mod fork_laws;
 mod forks;
+mod imported_files;
 mod inferred_forks;
 mod kit;
 mod oracle;

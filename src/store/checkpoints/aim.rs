@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::changes::is_behind;
 use super::plan::{Wanted, wanted};
 use super::points::{Point, find, text_of};
 use crate::error::{Error, Result};
@@ -230,8 +231,9 @@ fn undone(db: &Connection, rewind: &RewindRow) -> Result<Vec<Wanted>> {
         else {
             continue;
         };
-        let last = file_changes::last_of_path(db, &file.path)?;
-        let is_last = last.is_some_and(|last| last.id == change);
+        let mut rest = file_changes::of_path(db, &file.path, change)?.into_iter();
+        let own = rest.next().filter(|own| own.id == change);
+        let is_last = own.is_some_and(|own| !rest.any(|later| is_behind(&later, &own)));
         found.push(Wanted {
             path: file.path,
             target: file.before,

@@ -14,7 +14,7 @@ use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
 use crate::model::FileOutcome;
 use crate::store::{Store, blobs as contents};
-use crate::tables::file_states::{StateRow, path_of};
+use crate::tables::file_states::{NEW_FILE, StateRow, path_of};
 use crate::tables::rewinds::RewindFileRow;
 use crate::workspace::present::Present;
 use crate::workspace::tree::{Refused, Tree};
@@ -174,7 +174,7 @@ impl Hand<'_> {
                     tree.link_beside(&path, temp, &path_of(target))
                 }
                 (StateRow::File { mode, .. }, Some(bytes)) => {
-                    tree.write_beside(&path, temp, bytes, *mode)
+                    tree.write_beside(&path, temp, bytes, mode.unwrap_or(NEW_FILE))
                 }
                 _ => Ok(()),
             }

@@ -36,6 +36,31 @@ fn is_inherited(db: &Connection, history: &History, change: &ChangeRow) -> Resul
     Ok(part.is_some_and(|part| part.is_inherited))
 }
 
+/// Whether a change of a path came behind another one of it. Imported changes were made before they
+/// were stored, so their time counts.
+pub(super) fn is_behind(change: &ChangeRow, other: &ChangeRow) -> bool {
+    if is_imported(change) || is_imported(other) {
+        change.before_ms > other.before_ms
+    } else {
+        change.id > other.id
+    }
+}
+
+/// Whether it was made of what a transcript tells.
+pub(super) fn is_imported(change: &ChangeRow) -> bool {
+    change.source == "import"
+}
+
+/// Whether an imported change is told of in another transcript too: the client copies a session's
+/// records when it forks it.
+pub(super) fn is_copy(change: &ChangeRow, other: &ChangeRow) -> bool {
+    is_imported(change)
+        && is_imported(other)
+        && change.path == other.path
+        && change.before_ms == other.before_ms
+        && change.before == other.before
+}
+
 /// Whether a change came at a restore point or after it.
 pub(super) fn is_since(change: &ChangeRow, point: &Point) -> bool {
     match point {

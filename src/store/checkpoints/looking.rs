@@ -16,7 +16,7 @@ use crate::model::{CheckedOut, FileState, NotKept};
 use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
-use crate::tables::file_states::{PathRow, StateRow, path_of};
+use crate::tables::file_states::{NEW_FILE, PathRow, StateRow, path_of};
 use crate::tables::{operations, roots};
 use crate::workspace::path::is_within;
 use crate::workspace::replace::make_folder;
@@ -151,7 +151,7 @@ fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState>
         },
         StateRow::File { blob, mode } => FileState::File {
             content: contents::read(db, store, *blob)?,
-            mode: *mode,
+            mode: mode.unwrap_or(NEW_FILE),
         },
     })
 }

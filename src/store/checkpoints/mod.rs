@@ -13,6 +13,7 @@ mod changes;
 mod covered;
 mod finish;
 mod looking;
+mod named;
 mod note;
 mod plan;
 mod points;
@@ -24,6 +25,9 @@ mod states;
 
 pub use rewind::RewindPlan;
 
+pub(crate) use crate::tables::file_changes::Bound;
+pub(crate) use binding::launched_by;
+pub(crate) use capture::resolve_path;
 pub(super) use capture::seen_late;
 pub(super) use note::notes;
 

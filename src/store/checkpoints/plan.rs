@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::changes::{is_since, visible};
+use super::changes::{is_behind, is_copy, is_since, visible};
 use super::points::Point;
 use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
@@ -89,7 +89,7 @@ pub(super) fn wanted(db: &Connection, history: &History, point: &Point) -> Resul
         let path = first.path.path();
         let folders = path.ancestors().skip(1);
         let made_folders = folders.take_while(|folder| made.contains(*folder)).count();
-        let later = file_changes::of_path(db, &first.path, first.id)?;
+        let later = later(db, history, first, &since, &own)?;
         wanted.push(Wanted {
             conflict: broken(&later, &own),
             expected: later.last().and_then(|last| last.after.clone()),
@@ -99,6 +99,31 @@ pub(super) fn wanted(db: &Connection, history: &History, point: &Point) -> Resul
         });
     }
     Ok(wanted)
+}
+
+/// The changes of a path from the session's first since the point on, whoever made them.
+fn later(
+    db: &Connection,
+    history: &History,
+    first: &ChangeRow,
+    since: &[ChangeRow],
+    own: &HashSet<i64>,
+) -> Result<Vec<ChangeRow>> {
+    let is_of_family = |change: &ChangeRow| {
+        let mut owners = history.parts.iter().map(|part| part.owner);
+        owners.any(|owner| owner == change.session)
+    };
+    let counts = |change: &ChangeRow| {
+        own.contains(&change.id)
+            || if is_of_family(change) {
+                change.id > first.id
+            } else {
+                is_behind(change, first) && !since.iter().any(|known| is_copy(change, known))
+            }
+    };
+    let mut changes = file_changes::of_path(db, &first.path, 0)?;
+    changes.retain(counts);
+    Ok(changes)
 }
 
 /// Why a path's changes are not an unbroken chain of the session's own.
@@ -183,6 +208,7 @@ fn judge_one(
         Ok(present) => Found::of(db, present)?,
         Err(refused) => return verdict(file, FileAction::Refused, &refused.to_string()),
     };
+    file.target = file.target.with_mode_of(file.found.state());
     if file.found.state().is(&file.target) {
         file.report.action = FileAction::Unchanged;
         return Ok(file);

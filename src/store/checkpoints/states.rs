@@ -44,7 +44,7 @@ impl Found {
                 let known = blobs::find(db, blake3::hash(&bytes).as_bytes())?;
                 found.state = StateRow::File {
                     blob: known.unwrap_or(NO_BLOB),
-                    mode,
+                    mode: Some(mode),
                 };
                 found.obstacle = (links > 1)
                     .then(|| format!("the file has {links} names; a rewind would part them"));
