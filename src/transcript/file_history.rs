@@ -17,6 +17,8 @@ pub(crate) struct Record {
     pub(crate) prompt: String,
     /// Whether it adds to a snapshot.
     pub(crate) is_delta: bool,
+    /// Whether its files may have been added while the turn ran, at their first edit.
+    pub(crate) is_late: bool,
     pub(crate) files: Vec<Tracked>,
 }
 
@@ -46,7 +48,7 @@ impl Record {
     pub(crate) fn read(entry: &str) -> Option<Self> {
         let entry = Object::parse(entry)?;
         let outer = || entry.string("messageId");
-        let (prompt, is_delta, files) = match &*entry.string("type")? {
+        let (prompt, is_delta, is_late, files) = match &*entry.string("type")? {
             SNAPSHOT => {
                 let snapshot = entry.object("snapshot")?;
                 let files = snapshot.object("trackedFileBackups").unwrap_or_default();
@@ -55,19 +57,25 @@ impl Record {
                     .filter_map(|(path, backup)| Some(tracked(path, &Object::parse(backup)?)));
                 let files = files.collect();
                 // The entry itself may name the message whose edit made it be written again.
-                (snapshot.string("messageId").or_else(outer)?, false, files)
+                (
+                    snapshot.string("messageId").or_else(outer)?,
+                    false,
+                    entry.is_true("isSnapshotUpdate"),
+                    files,
+                )
             }
             DELTA => {
                 let path = entry.string("trackingPath")?;
                 let files = vec![tracked(&path, &entry.object("backup")?)];
                 let prompt = entry.string("snapshotMessageId").or_else(outer)?;
-                (prompt, true, files)
+                (prompt, true, true, files)
             }
             _ => return None,
         };
         Some(Self {
             prompt: prompt.into_owned(),
             is_delta,
+            is_late,
             files,
         })
     }

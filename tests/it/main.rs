@@ -36,6 +36,7 @@ mod imported_files;
 mod inferred_forks;
 mod kit;
 mod oracle;
+mod oracle_files;
 mod oracle_forks;
 mod processes;
 mod progress_laws;

@@ -14,7 +14,7 @@ use super::points::Point;
 use crate::error::Result;
 use crate::model::NotCovered;
 use crate::store::history::History;
-use crate::tables::file_changes::ChangeRow;
+use crate::tables::file_changes::{Bound, ChangeRow};
 use crate::tables::tool_calls::{self, CallRow};
 use crate::tables::{tool_results, watched_calls};
 use crate::transcript::edits::EDITORS;
@@ -66,24 +66,29 @@ pub(super) fn not_covered(
         .filter_map(|change| change.tool_use_id.as_deref())
         .collect();
     let noted = noted(&changes, point);
-    let mut launches: HashMap<String, Option<i64>> = HashMap::new();
+    let mut launches: HashMap<String, Bound> = HashMap::new();
     let mut tools: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
     for part in &history.parts {
         for call in tool_calls::list(db, part.owner, part.until_seq)? {
-            let turn = match (call.turn, call.subpath.as_str()) {
-                (None, "") => None,
-                (None, agent) => match launches.get(agent) {
-                    Some(turn) => *turn,
+            // A sub-agent's call is of the turn that launched it.
+            let own = Bound {
+                call: None,
+                turn: call.turn,
+                message: Some(call.message),
+            };
+            let place = match call.subpath.as_str() {
+                "" => own,
+                agent => match launches.get(agent) {
+                    Some(launch) => *launch,
                     None => {
                         let launch = launched_by(db, part.owner, history, agent)?;
-                        let turn = launch.and_then(|launch| launch.turn);
-                        *launches.entry(agent.to_owned()).or_insert(turn)
+                        let launch = launch.unwrap_or(own);
+                        *launches.entry(agent.to_owned()).or_insert(launch)
                     }
                 },
-                (turn, _) => turn,
             };
-            if !is_since(&call, turn, point) {
+            if !is_since(&call, place.turn, point) {
                 continue;
             }
             if let Some(outside) = watched_calls::find(db, part.owner, &call.tool_use_id)? {
@@ -101,7 +106,7 @@ pub(super) fn not_covered(
             if is_covered
                 || HARMLESS.contains(&call.name.as_str())
                 || never_ran(db, &call)?
-                || is_noted(db, &call, &noted)?
+                || is_noted(db, &call, place, &noted)?
             {
                 continue;
             }
@@ -131,20 +136,25 @@ fn noted(changes: &[ChangeRow], point: &Point) -> HashMap<PathBuf, i64> {
 }
 
 /// Whether a client's checkpoint that is gone back over covers what an editing tool did.
-fn is_noted(db: &Connection, call: &CallRow, noted: &HashMap<PathBuf, i64>) -> Result<bool> {
+fn is_noted(
+    db: &Connection,
+    call: &CallRow,
+    place: Bound,
+    noted: &HashMap<PathBuf, i64>,
+) -> Result<bool> {
     if noted.is_empty() || !EDITORS.contains(&call.name.as_str()) {
         return Ok(false);
     }
     let covers = |path: &PathBuf| {
         let path = resolve_path(path).ok();
         let from = path.and_then(|path| noted.get(&path));
-        from.is_some_and(|from| !call.subpath.is_empty() || *from <= call.message)
+        from.is_some_and(|from| place.message.is_some_and(|at| *from <= at))
     };
     let paths = paths_of(db, call)?;
     Ok(!paths.is_empty() && paths.iter().all(covers))
 }
 
-/// Whether a call was made at a point or after it; a sub-agent's is of the turn that launched it.
+/// Whether a call of this turn was made at a point or after it.
 fn is_since(call: &CallRow, turn: Option<i64>, point: &Point) -> bool {
     match point {
         Point::Start => true,

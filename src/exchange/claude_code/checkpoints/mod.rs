@@ -150,20 +150,14 @@ pub(super) fn make(tx: &Tx<'_>, session: &SessionRow) -> Result<Made> {
 
 /// The changes in the order in which they were made.
 fn wanted(session: i64, recorded: &Recorded, edits: Vec<Edited>) -> Vec<Wanted> {
-    let mut covered: HashSet<(usize, u32)> = HashSet::new();
-    let mut uncovered: Vec<Edited> = Vec::new();
-    for edit in edits {
-        let number = recorded.number(&edit.path);
-        let noted = edit.behind.checked_sub(1);
-        match (noted, number) {
-            (Some(at), Some(path)) if recorded.points[at].backup(path).is_some() => {
-                covered.insert((at, path));
-            }
-            _ => uncovered.push(edit),
-        }
-    }
-    // By the prompt it begins at, counted from 1.
-    let mut between: Vec<(usize, Wanted)> = Vec::new();
+    let Covered { covered, uncovered } = Covered::of(recorded, edits);
+    // What came before a file was tracked comes before what is noted of it, in the same turn too.
+    let early: HashSet<(usize, &PathRow)> = uncovered
+        .iter()
+        .map(|edit| (edit.behind, &edit.path))
+        .collect();
+    // By how many prompts were noted before, and the place behind the last of them.
+    let mut all: Vec<(usize, u8, Wanted)> = Vec::new();
     let mut last: Vec<Option<(usize, u32)>> = vec![None; recorded.paths.len()];
     let mut add = |(at, backup): (usize, u32), path: u32, next: Option<(usize, u32)>| {
         let point = &recorded.points[at];
@@ -175,27 +169,32 @@ fn wanted(session: i64, recorded: &Recorded, edits: Vec<Edited>) -> Vec<Wanted> 
         let after = next
             .map(|(at, backup)| (&recorded.states[backup as usize], recorded.points[at].at_ms))
             .filter(|(state, _)| !matches!(state, StateRow::NotKept { .. }));
-        between.push((
-            at + 1,
-            Wanted {
-                path: recorded.paths[path as usize].clone(),
-                place: Bound {
-                    call: None,
-                    turn: point.turn,
-                    message: Some(point.message),
-                },
-                at_ms: point.at_ms,
-                what: What::Between {
-                    before: recorded.states[backup as usize].clone(),
-                    after: after.map(|(state, at_ms)| (state.clone(), at_ms)),
-                },
+        let path = &recorded.paths[path as usize];
+        let order = if early.contains(&(at + 1, path)) {
+            2
+        } else {
+            0
+        };
+        let wanted = Wanted {
+            path: path.clone(),
+            place: Bound {
+                call: None,
+                turn: point.turn,
+                message: Some(point.message),
             },
-        ));
+            at_ms: point.at_ms,
+            what: What::Between {
+                before: recorded.states[backup as usize].clone(),
+                after: after.map(|(state, at_ms)| (state.clone(), at_ms)),
+            },
+        };
+        all.push((at + 1, order, wanted));
     };
     for (at, point) in recorded.points.iter().enumerate() {
-        for (path, backup) in point.files() {
-            if let Some(before) = last[*path as usize].replace((at, *backup)) {
-                add(before, *path, Some((at, *backup)));
+        for file in point.files() {
+            let now = (at, file.backup);
+            if let Some(before) = last[file.path as usize].replace(now) {
+                add(before, file.path, Some(now));
             }
         }
     }
@@ -204,20 +203,53 @@ fn wanted(session: i64, recorded: &Recorded, edits: Vec<Edited>) -> Vec<Wanted> 
             add(last, path, None);
         }
     }
-    between.sort_by(|(at, one), (there, other)| (at, &one.path).cmp(&(there, &other.path)));
-    let mut all = Vec::with_capacity(between.len() + uncovered.len());
-    let mut between = between.into_iter().peekable();
-    for edit in uncovered {
-        while let Some((_, wanted)) = between.next_if(|(at, _)| *at <= edit.behind) {
-            all.push(wanted);
-        }
-        all.push(Wanted {
+    all.sort_by(|one, other| (one.0, one.1, &one.2.path).cmp(&(other.0, other.1, &other.2.path)));
+    all.extend(uncovered.into_iter().map(|edit| {
+        let behind = edit.behind;
+        let wanted = Wanted {
             path: edit.path.clone(),
             place: edit.place,
             at_ms: edit.at_ms,
             what: What::Edit(Box::new(edit)),
-        });
+        };
+        (behind, 1, wanted)
+    }));
+    // Stable: edits stay in the order of time.
+    all.sort_by_key(|(behind, order, _)| (*behind, *order));
+    all.into_iter().map(|(_, _, wanted)| wanted).collect()
+}
+
+/// The edits by whether a checkpoint tells how the file was before them.
+struct Covered {
+    /// The prompts and paths whose checkpoint covers an edit.
+    covered: HashSet<(usize, u32)>,
+    uncovered: Vec<Edited>,
+}
+
+impl Covered {
+    fn of(recorded: &Recorded, edits: Vec<Edited>) -> Self {
+        let mut found = Self {
+            covered: HashSet::new(),
+            uncovered: Vec::new(),
+        };
+        // A file that is added in a turn is so at the first edit by the main agent.
+        let noted = |edit: &Edited| {
+            let at = edit.behind.checked_sub(1)?;
+            let file = recorded.points[at].file(recorded.number(&edit.path)?)?;
+            Some((at, file))
+        };
+        for edit in edits {
+            match noted(&edit) {
+                Some((at, file))
+                    if edit.subpath.is_empty()
+                        || !file.is_late
+                        || found.covered.contains(&(at, file.path)) =>
+                {
+                    found.covered.insert((at, file.path));
+                }
+                _ => found.uncovered.push(edit),
+            }
+        }
+        found
     }
-    all.extend(between.map(|(_, wanted)| wanted));
-    all
 }

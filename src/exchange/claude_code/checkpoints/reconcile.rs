@@ -53,7 +53,14 @@ pub(super) fn reconcile(
         stored.iter().map(|row| (key_of(row), row)).collect();
     let mut found: Vec<Option<&ChangeRow>> = wanted
         .iter()
-        .map(|wanted| by_key.remove(&key(wanted)))
+        .map(|wanted| {
+            let Bound { turn, message, .. } = wanted.place;
+            let key = key(wanted);
+            // One whose turn was not known is written anew in its place.
+            let fits = |row: &ChangeRow| row.turn == turn && row.message == message;
+            let is_it = by_key.get(&key).is_some_and(|row| fits(row));
+            is_it.then(|| by_key.remove(&key)).flatten()
+        })
         .collect();
     let mut dropped: Vec<&ChangeRow> = by_key.into_values().collect();
     // From where on something new may be stored.

@@ -27,18 +27,29 @@ pub(super) struct Noted {
     /// The session that the message was stored in.
     pub(super) owner: i64,
     pub(super) at_ms: i64,
-    /// By number of the path, the number of the backup; sorted when all is read.
-    files: Vec<(u32, u32)>,
+    /// Sorted by path when all is read.
+    files: Vec<File>,
+}
+
+/// A tracked file at a prompt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct File {
+    /// The number of its path.
+    pub(super) path: u32,
+    /// The number of its backup.
+    pub(super) backup: u32,
+    /// Whether it was added at its first edit in the turn, and not at the prompt itself.
+    pub(super) is_late: bool,
 }
 
 impl Noted {
-    /// The backup of a file, if it was tracked.
-    pub(super) fn backup(&self, path: u32) -> Option<u32> {
-        let at = self.files.binary_search_by_key(&path, |file| file.0).ok()?;
-        Some(self.files[at].1)
+    /// A file, if it was tracked.
+    pub(super) fn file(&self, path: u32) -> Option<File> {
+        let at = self.files.binary_search_by_key(&path, |file| file.path);
+        at.ok().map(|at| self.files[at])
     }
 
-    pub(super) fn files(&self) -> &[(u32, u32)] {
+    pub(super) fn files(&self) -> &[File] {
         &self.files
     }
 }
@@ -79,8 +90,8 @@ impl Recorded {
         found.points.sort_by_key(|point| point.message);
         for point in &mut found.points {
             // Of one file the first word counts: a delta adds and never replaces.
-            point.files.sort_by_key(|file| file.0);
-            point.files.dedup_by_key(|file| file.0);
+            point.files.sort_by_key(|file| file.path);
+            point.files.dedup_by_key(|file| file.path);
         }
         Ok(found)
     }
@@ -129,17 +140,17 @@ impl Reader<'_> {
             match message {
                 None => self.found.astray += 1,
                 Some(message) if record.is_delta => deltas.push((message, record.files)),
-                Some(message) => self.note(message, record.files)?,
+                Some(message) => self.note(message, record.files, record.is_late)?,
             }
             Ok(())
         })?;
         for (message, files) in deltas {
-            self.note(message, files)?;
+            self.note(message, files, true)?;
         }
         Ok(())
     }
 
-    fn note(&mut self, message: i64, files: Vec<Tracked>) -> Result<()> {
+    fn note(&mut self, message: i64, files: Vec<Tracked>, is_late: bool) -> Result<()> {
         if !self.points.contains_key(&message) {
             let Some(place) = messages::place_of(self.db, message)? else {
                 return Ok(());
@@ -170,7 +181,11 @@ impl Reader<'_> {
             };
             let backup = self.backup(file.backup, &file.path)?;
             if let Some(point) = self.points.get_mut(&message) {
-                point.files.push((path, backup));
+                point.files.push(File {
+                    path,
+                    backup,
+                    is_late,
+                });
             }
         }
         Ok(())
