@@ -39,6 +39,8 @@ mod oracle_forks;
 mod processes;
 mod progress_laws;
 mod properties;
+mod rewind_faults;
+mod rewind_laws;
 mod salvage;
 mod scene;
 mod schema;

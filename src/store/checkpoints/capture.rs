@@ -187,6 +187,7 @@ pub(super) struct Capture<'a, 't, 'c> {
     tx: &'a SessionTx<'t, 'c>,
     pub(super) session: i64,
     call: ToolRef,
+    agent: Option<String>,
     place: Bound,
     options: FileOptions,
     excludes: crate::workspace::excludes::Excludes,
@@ -209,8 +210,10 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         let excludes = crate::workspace::excludes::Excludes::new(&options.exclude)
             .map_err(|why| Error::invalid("exclude", why.to_string()))?;
         let is_on = options.enabled && sessions::has_file_checkpoints(tx.tx(), row.id)?;
+        let (place, agent) = bound(tx.tx(), row.id, &history, &call)?;
         Ok(Self {
-            place: bound(tx.tx(), row.id, &history, &call)?,
+            place,
+            agent,
             base: base_of(&row)?,
             roots: roots_of(tx.tx(), &row, &history)?,
             own_files: tx.store().own_files(),
@@ -345,7 +348,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
                 source: self.source,
                 operation: None,
                 tool_use_id: Some(&self.call.id),
-                agent: self.call.agent.as_deref(),
+                agent: self.agent.as_deref(),
                 prompt_id: self.call.prompt_id.as_deref(),
                 place: self.place,
                 path,

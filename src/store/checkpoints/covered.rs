@@ -96,7 +96,7 @@ pub(super) fn not_covered(
 fn is_since(call: &CallRow, point: &Point) -> bool {
     match point {
         Point::Start => true,
-        Point::Prompt { message } => call.turn.unwrap_or(call.message) >= *message,
+        Point::Prompt { message } => call.message >= *message,
         Point::Call {
             call: Some(from), ..
         } => call.id >= *from,
