@@ -3,11 +3,14 @@
 // Taken away when the store uses all of them.
 #![allow(dead_code)]
 
+pub(crate) mod excludes;
 mod faults;
+mod ignored;
 pub(crate) mod names;
 #[cfg(test)]
 mod parts;
 pub(crate) mod path;
 pub(crate) mod present;
 pub(crate) mod replace;
+pub(crate) mod scan;
 pub(crate) mod tree;
