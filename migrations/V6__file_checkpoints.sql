@@ -71,15 +71,32 @@ CREATE INDEX file_changes_prompt ON file_changes (session, prompt_id) WHERE turn
 CREATE INDEX file_changes_before ON file_changes (before_blob) WHERE before_blob IS NOT NULL;
 CREATE INDEX file_changes_after ON file_changes (after_blob) WHERE after_blob IS NOT NULL;
 
--- Commands that were watched: what of their effects is known, and what is not.
+-- Commands that are or were watched, a row for each root: what of their effects is known, and what is not.
 CREATE TABLE watched_calls (
+    id            INTEGER PRIMARY KEY,
     session       INTEGER NOT NULL REFERENCES sessions (id),
     tool_use_id   TEXT    NOT NULL,
-    -- JSON: what lay outside the bounds.
-    not_covered   TEXT    NOT NULL,
-    at_ms         INTEGER NOT NULL,
-    PRIMARY KEY (session, tool_use_id)
-) STRICT, WITHOUT ROWID;
+    root          TEXT    NOT NULL,
+    root_raw      BLOB,
+    -- What was there before the command (the library's own form), until it is over.
+    scan          BLOB,
+    -- JSON: what lay outside the bounds. NULL until the command is over.
+    not_covered   TEXT,
+    at_ms         INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX watched_calls_call ON watched_calls (session, tool_use_id);
+
+-- What was last seen of a work tree, so that the next scan reads only what changed (the library's own form).
+CREATE TABLE scans (
+    id            INTEGER PRIMARY KEY,
+    root          TEXT    NOT NULL,
+    root_raw      BLOB,
+    scan          BLOB    NOT NULL,
+    at_ms         INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX scans_root ON scans (root);
 
 -- Names given to restore points.
 CREATE TABLE labels (

@@ -28,6 +28,7 @@ mod crash_import;
 mod examples;
 mod examples_phases;
 mod file_scenarios;
+mod file_watch;
 mod floors;
 mod fork_edges;
 mod fork_laws;

@@ -266,7 +266,7 @@ fn check_recovered(scene: &Scene, place: usize) -> bool {
         store.notes()
     );
     assert_eq!(scene.is_moved(&store), done, "place {place}");
-    if done && place % 5 == 0 {
+    if done && place.is_multiple_of(5) {
         let undone = scene.session(&store).undo(None).unwrap();
         assert!(!undone.is_partial(), "place {place}: {undone:#?}");
         assert_eq!(tree(&scene.work()), scene.before, "place {place}");

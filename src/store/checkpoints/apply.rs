@@ -164,7 +164,7 @@ impl Hand<'_> {
         let temp = file.temp.as_deref().unwrap_or_default();
         let path = relative(file);
         let written = self.tree(file).and_then(|tree| {
-            if matches!(state, StateRow::Absent) {
+            if matches!(state, StateRow::Absent) || only_mode(file).is_some() {
                 return Ok(());
             }
             for folder in tree.missing_folders(&path)? {
@@ -206,6 +206,7 @@ impl Hand<'_> {
         let tree = self.tree(file)?;
         match state {
             StateRow::Absent => tree.remove(&path),
+            StateRow::File { mode, .. } if only_mode(file).is_some() => tree.set_mode(&path, *mode),
             _ => tree.put(&path, temp),
         }
     }
@@ -263,6 +264,13 @@ impl Hand<'_> {
             .db()
             .read(|db| contents::read(db, self.store.path(), blob))
     }
+}
+
+/// The content, if only the mode of it is to change.
+fn only_mode(file: &RewindFileRow) -> Option<i64> {
+    file.before
+        .blob()
+        .filter(|blob| file.after.blob() == Some(*blob))
 }
 
 fn failed(refused: &Refused) -> Step {

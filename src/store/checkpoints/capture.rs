@@ -9,6 +9,7 @@ use super::Files;
 use super::binding::bound;
 use super::roots::{base_of, roots_of};
 use super::states::{Found, missing_folders};
+use super::watch::finish_open;
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{Captured, FileOptions, NotKept, ToolRef};
@@ -19,6 +20,7 @@ use crate::tables::file_changes::{self, Bound, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::{messages, sessions, tool_calls};
 use crate::transcript::json::Object;
+use crate::workspace::excludes::Excludes;
 use crate::workspace::path::{absolute, is_within};
 use crate::workspace::present::{FileId, Present, look};
 
@@ -146,6 +148,7 @@ pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> 
     if !capture.is_on {
         return Ok(());
     }
+    finish_open(tx, tool_use_id)?;
     for change in file_changes::of_call(tx.tx(), capture.session, tool_use_id)? {
         if change.after.is_none() {
             let found = capture.look(&change.path.path())?;
@@ -190,7 +193,7 @@ pub(super) struct Capture<'a, 't, 'c> {
     agent: Option<String>,
     place: Bound,
     options: FileOptions,
-    excludes: crate::workspace::excludes::Excludes,
+    excludes: Excludes,
     base: Option<PathBuf>,
     roots: Vec<PathBuf>,
     own_files: Vec<FileId>,
@@ -207,8 +210,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         let row = tx.row()?;
         let history = History::of(tx.tx(), &row, "")?;
         let options = tx.store().file_options().clone();
-        let excludes = crate::workspace::excludes::Excludes::new(&options.exclude)
-            .map_err(|why| Error::invalid("exclude", why.to_string()))?;
+        let excludes = Excludes::new(&options.exclude)?;
         let is_on = options.enabled && sessions::has_file_checkpoints(tx.tx(), row.id)?;
         let (place, agent) = bound(tx.tx(), row.id, &history, &call)?;
         Ok(Self {
@@ -225,6 +227,14 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             excludes,
             is_on,
             source: "tool",
+        })
+    }
+
+    /// For what a watched command did.
+    pub(super) fn of_watch(tx: &'a SessionTx<'t, 'c>, call: ToolRef) -> Result<Self> {
+        Ok(Self {
+            source: "watch",
+            ..Self::new(tx, call)?
         })
     }
 
@@ -267,7 +277,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             not_kept("it is the store's own file");
             return Ok(None);
         }
-        if found.is_file() && self.excludes.matches(path) {
+        if found.is_file() && self.excludes.matches(below_root(&self.roots, path)) {
             found.withhold("excluded");
         } else if found.is_file() && self.store_is_full {
             found.withhold(format!(
@@ -394,4 +404,13 @@ pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
         }
     };
     absolute(base, path).map_err(|error| Error::io("finding", path, error))
+}
+
+/// A path below the innermost root that holds it, or as it is.
+fn below_root<'p>(roots: &[PathBuf], path: &'p Path) -> &'p Path {
+    let holding = roots.iter().filter(|root| is_within(root, path));
+    let innermost = holding.max_by_key(|root| root.components().count());
+    innermost
+        .and_then(|root| path.strip_prefix(root).ok())
+        .unwrap_or(path)
 }

@@ -61,20 +61,22 @@ pub(super) fn not_covered(
         .collect();
     let mut tools: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
+    let mut watched = 0;
     for part in &history.parts {
         for call in tool_calls::list(db, part.owner, part.until_seq)? {
             if !is_since(&call, point) {
                 continue;
             }
-            if let Some(outside) = watched_calls::find(db, part.owner, &call.tool_use_id)? {
-                let outside: Vec<(String, usize, String)> =
-                    serde_json::from_str(&outside).unwrap_or_default();
-                let outside = outside.into_iter();
-                found.extend(outside.map(|(what, count, reason)| NotCovered {
-                    what,
-                    count,
-                    reason,
-                }));
+            let outside = watched_calls::outside(db, part.owner, &call.tool_use_id)?;
+            if !outside.is_empty() {
+                watched += 1;
+                for (what, count, reason) in outside.iter().flat_map(|text| read(text)) {
+                    found.push(NotCovered {
+                        what,
+                        count,
+                        reason,
+                    });
+                }
                 continue;
             }
             let is_covered = captured.contains(call.tool_use_id.as_str());
@@ -84,12 +86,26 @@ pub(super) fn not_covered(
             *tools.entry(call.name).or_default() += 1;
         }
     }
+    if watched > 0 {
+        found.push(NotCovered {
+            what: "watched commands".to_owned(),
+            count: watched,
+            reason: "what they changed outside the watched folders is not known".to_owned(),
+        });
+    }
     found.extend(tools.into_iter().map(|(what, count)| NotCovered {
         what,
         count,
         reason: "nothing was captured of what these calls changed".to_owned(),
     }));
     Ok(found)
+}
+
+/// Something that was not covered: what, how many of them, and why.
+pub(super) type Outside = (String, usize, String);
+
+fn read(text: &str) -> Vec<Outside> {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// Whether a call was made at a point or after it.

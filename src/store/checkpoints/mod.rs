@@ -21,8 +21,10 @@ mod rewind;
 mod roots;
 mod stale;
 mod states;
+mod watch;
 
 pub use rewind::RewindPlan;
+pub use watch::Watch;
 
 pub(super) use capture::seen_late;
 pub(super) use note::notes;
