@@ -19,6 +19,7 @@ mod cases_storage;
 mod cases_text;
 mod cases_unsaved;
 mod checkpoint_text;
+mod checkpoints;
 mod children;
 mod cli;
 mod cli_progress;
