@@ -7,6 +7,7 @@
 
 mod append;
 mod entries;
+mod files;
 mod forks;
 mod import;
 mod kit;
@@ -14,7 +15,7 @@ mod list;
 mod read;
 mod size;
 
-const BESIDE: [(&str, fn()); 13] = [
+const BESIDE: [(&str, fn()); 18] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -27,6 +28,14 @@ const BESIDE: [(&str, fn()); 13] = [
     ("forks::growth", forks::growth),
     ("forks::read", forks::fork_beside_source),
     ("forks::chain", forks::chain_beside_plain),
+    ("files::backup", files::backup),
+    (
+        "files::backup_in_a_large_tree",
+        files::backup_in_a_large_tree,
+    ),
+    ("files::scan", files::scan),
+    ("files::rewind", files::rewind),
+    ("files::size", files::size),
     ("size", size::print),
 ];
 

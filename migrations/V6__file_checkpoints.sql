@@ -80,15 +80,32 @@ CREATE TABLE checkpoints_due (
 
 INSERT INTO checkpoints_due (session, noted_ms) SELECT session, max(imported_ms) FROM import_sources GROUP BY session;
 
--- Commands that were watched: what of their effects is known, and what is not.
+-- Commands that are or were watched, a row for each root: what of their effects is known, and what is not.
 CREATE TABLE watched_calls (
+    id            INTEGER PRIMARY KEY,
     session       INTEGER NOT NULL REFERENCES sessions (id),
     tool_use_id   TEXT    NOT NULL,
-    -- JSON: what lay outside the bounds.
-    not_covered   TEXT    NOT NULL,
-    at_ms         INTEGER NOT NULL,
-    PRIMARY KEY (session, tool_use_id)
-) STRICT, WITHOUT ROWID;
+    root          TEXT    NOT NULL,
+    root_raw      BLOB,
+    -- What was there before the command (the library's own form), until it is over.
+    scan          BLOB,
+    -- JSON: what lay outside the bounds. NULL until the command is over.
+    not_covered   TEXT,
+    at_ms         INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX watched_calls_call ON watched_calls (session, tool_use_id);
+
+-- What was last seen of a work tree, so that the next scan reads only what changed (the library's own form).
+CREATE TABLE scans (
+    id            INTEGER PRIMARY KEY,
+    root          TEXT    NOT NULL,
+    root_raw      BLOB,
+    scan          BLOB    NOT NULL,
+    at_ms         INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX scans_root ON scans (root);
 
 -- Names given to restore points.
 CREATE TABLE labels (

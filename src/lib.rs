@@ -60,13 +60,13 @@ pub use model::{
     FileReport, FileState, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession, NotCovered,
     NotKept, Operation, Restore, RestorePoint, RewindOptions, RewindReport, Role, SessionFilter,
     SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall, ToolRef, ToolState,
-    TranscriptKey,
+    TranscriptKey, WatchOptions, Watched,
 };
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files, Finding,
     Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun, PhaseState,
     ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad, SdkSummary, Session,
-    SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified,
+    SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified, Watch,
     WindowOptions,
 };
 

@@ -164,3 +164,73 @@ pub struct CheckedOut {
     /// Those left out, and why.
     pub not_written: Vec<NotKept>,
 }
+
+/// How a command is watched.
+#[derive(Clone, Debug)]
+pub struct WatchOptions {
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) exclude: Vec<String>,
+    pub(crate) max_files: usize,
+    pub(crate) max_bytes: u64,
+    pub(crate) max_file_bytes: u64,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            roots: Vec::new(),
+            exclude: Vec::new(),
+            max_files: 100_000,
+            max_bytes: 256 << 20,
+            max_file_bytes: 4 << 20,
+        }
+    }
+}
+
+impl WatchOptions {
+    /// In the session's roots: up to 100,000 files, of those that are not kept yet up to 256 MiB,
+    /// and none over 4 MiB.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// In this folder, not in the session's roots. May be given more than once.
+    pub fn root(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.roots.push(folder.into());
+        self
+    }
+
+    /// Without paths that match this glob.
+    pub fn exclude(mut self, glob: impl Into<String>) -> Self {
+        self.exclude.push(glob.into());
+        self
+    }
+
+    /// How many files, links and folders are covered.
+    pub fn max_files(mut self, files: usize) -> Self {
+        self.max_files = files;
+        self
+    }
+
+    /// How many bytes are read and kept ahead that are not kept yet.
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// How large one file may be.
+    pub fn max_file_bytes(mut self, bytes: u64) -> Self {
+        self.max_file_bytes = bytes;
+        self
+    }
+}
+
+/// What a watched command did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Watched {
+    /// The files that it created, changed, moved or deleted; a moved one under both names.
+    #[serde(serialize_with = "paths")]
+    pub changed: Vec<PathBuf>,
+    /// What lay outside the bounds.
+    pub not_covered: Vec<super::NotCovered>,
+}

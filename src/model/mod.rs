@@ -11,7 +11,9 @@ mod session;
 mod tool;
 
 pub use append::{AppendOptions, Appended};
-pub use files::{Captured, CheckedOut, FileOptions, FileState, NotKept, ToolRef};
+pub use files::{
+    Captured, CheckedOut, FileOptions, FileState, NotKept, ToolRef, WatchOptions, Watched,
+};
 pub use fork::{ForkOptions, Kin, Lineage};
 pub use key::{SessionKey, TranscriptKey};
 pub use lease::Lease;

@@ -119,6 +119,7 @@ fn forget_rewinds(tx: &Tx<'_>, session: i64) -> Result<()> {
 fn forget_changes(tx: &Tx<'_>, session: i64, shown_until: Option<i64>) -> Result<()> {
     let blobs = file_changes::blobs_of(tx, session)?;
     file_changes::delete_behind(tx, session, shown_until)?;
+    watched_calls::forget_scans(tx)?;
     for blob in blobs {
         blobs::delete_if_unused(tx, blob)?;
     }

@@ -21,7 +21,8 @@ pub(super) fn write_ledger(
 ) -> Result<()> {
     for call in &reading.calls {
         let row = tool_calls::insert(tx, session, id, call, reading.agent.as_deref(), turn)?;
-        call_arrived(tx, session, &call.id, row, (id, turn, is_main))?;
+        let place = (id, turn, is_main);
+        call_arrived(tx, session, &call.id, row, place, reading.agent.as_deref())?;
     }
     for answer in &reading.results {
         tool_results::insert(tx, session, id, answered(&answer.call)?, answer)?;

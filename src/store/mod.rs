@@ -38,7 +38,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use branches::Branch;
-pub use checkpoints::{Files, RewindPlan};
+pub use checkpoints::{Files, RewindPlan, Watch};
 pub use context::{Context, ContextMessage};
 pub use conversation::{Conversation, ConversationEntry};
 pub use messages::{Message, Messages};

@@ -15,6 +15,8 @@ pub(crate) struct ChangeRow {
     pub(crate) operation: Option<i64>,
     pub(crate) tool_use_id: Option<String>,
     pub(crate) agent: Option<String>,
+    /// Whether the capture named the prompt.
+    pub(crate) names_prompt: bool,
     pub(crate) call: Option<i64>,
     pub(crate) turn: Option<i64>,
     pub(crate) message: Option<i64>,
@@ -66,7 +68,7 @@ pub(crate) struct Bound {
 const CHANGE: &str = "id, session, source, operation, tool_use_id, agent, call, turn, message, seen_message, \
      path, path_raw, before_state, before_blob, before_mode, before_target, before_why, \
      after_state, after_blob, after_mode, after_target, after_why, \
-     after_seen IS 'late', new_folders, before_ms, after_ms";
+     after_seen IS 'late', new_folders, before_ms, after_ms, prompt_id IS NOT NULL";
 
 fn from_row(row: &Row<'_>) -> Result<ChangeRow> {
     Ok(ChangeRow {
@@ -76,6 +78,7 @@ fn from_row(row: &Row<'_>) -> Result<ChangeRow> {
         operation: row.get(3)?,
         tool_use_id: row.get(4)?,
         agent: row.get(5)?,
+        names_prompt: row.get(26)?,
         call: row.get(6)?,
         turn: row.get(7)?,
         message: row.get(8)?,
@@ -259,10 +262,11 @@ pub(crate) fn bind_call(
     session: i64,
     tool_use_id: &str,
     place: Bound,
+    agent: Option<&str>,
 ) -> Result<usize> {
     tx.prepare_cached(
         "UPDATE file_changes
-         SET call = ?3, turn = coalesce(?4, turn), message = coalesce(?5, message)
+         SET call = ?3, turn = coalesce(?4, turn), message = coalesce(?5, message), agent = coalesce(agent, ?6)
          WHERE session = ?1 AND tool_use_id = ?2 AND call IS NULL",
     )?
     .execute(params![
@@ -270,7 +274,8 @@ pub(crate) fn bind_call(
         tool_use_id,
         place.call,
         place.turn,
-        place.message
+        place.message,
+        agent
     ])
 }
 

@@ -24,6 +24,12 @@ pub(crate) fn insert(
     Ok(tx.last_insert_rowid())
 }
 
+/// The operation that made a session as a fork.
+pub(crate) fn forked(db: &Connection, session: i64) -> Result<Option<i64>> {
+    db.prepare_cached("SELECT min(id) FROM operations WHERE session = ?1 AND kind = 'fork'")?
+        .query_row([session], |row| row.get(0))
+}
+
 /// What was done to a session, oldest first; of rewinds without how they ended.
 pub(crate) fn list(db: &Connection, session: i64) -> Result<Vec<Operation>> {
     db.prepare_cached(

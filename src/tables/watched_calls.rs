@@ -1,30 +1,106 @@
-//! `watched_calls`: commands that were watched.
+//! `watched_calls` and `scans`: commands that are or were watched, and what was seen of work trees.
 
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
+use super::file_states::PathRow;
 use crate::db::Tx;
 
-/// Notes that a call was watched, and what lay outside the bounds, as JSON.
-pub(crate) fn save(tx: &Tx<'_>, session: i64, tool_use_id: &str, not_covered: &str) -> Result<()> {
+/// A command that is being watched, in one root: the scan before it.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchRow {
+    pub(crate) root: PathRow,
+    pub(crate) scan: Vec<u8>,
+}
+
+/// Notes that a call is watched from now on.
+pub(crate) fn begin(tx: &Tx<'_>, session: i64, tool_use_id: &str, row: &WatchRow) -> Result<()> {
     tx.prepare_cached(
-        "INSERT OR REPLACE INTO watched_calls (session, tool_use_id, not_covered, at_ms) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO watched_calls (session, tool_use_id, root, root_raw, scan, at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
-    .execute(params![session, tool_use_id, not_covered, tx.now_ms()])?;
+    .execute(params![
+        session,
+        tool_use_id,
+        row.root.text,
+        row.root.raw,
+        row.scan,
+        tx.now_ms()
+    ])?;
     Ok(())
 }
 
-/// What lay outside the bounds when a call was watched; `None` if it was not.
-pub(crate) fn find(db: &Connection, session: i64, tool_use_id: &str) -> Result<Option<String>> {
+/// The roots in which a call is being watched.
+pub(crate) fn open(db: &Connection, session: i64, tool_use_id: &str) -> Result<Vec<WatchRow>> {
     db.prepare_cached(
-        "SELECT not_covered FROM watched_calls WHERE session = ?1 AND tool_use_id = ?2",
+        "SELECT root, root_raw, scan FROM watched_calls
+         WHERE session = ?1 AND tool_use_id = ?2 AND scan IS NOT NULL ORDER BY id",
     )?
-    .query_row(params![session, tool_use_id], |row| row.get(0))
-    .optional()
+    .query_map(params![session, tool_use_id], |row| {
+        Ok(WatchRow {
+            root: PathRow::read(row, 0)?,
+            scan: row.get(2)?,
+        })
+    })?
+    .collect()
+}
+
+/// Notes that a call is over, and what lay outside the bounds in this root, as JSON.
+pub(crate) fn end(
+    tx: &Tx<'_>,
+    session: i64,
+    tool_use_id: &str,
+    root: &PathRow,
+    not_covered: &str,
+) -> Result<()> {
+    tx.prepare_cached(
+        "UPDATE watched_calls SET scan = NULL, not_covered = ?5
+         WHERE session = ?1 AND tool_use_id = ?2 AND root = ?3 AND root_raw IS ?4",
+    )?
+    .execute(params![
+        session,
+        tool_use_id,
+        root.text,
+        root.raw,
+        not_covered
+    ])?;
+    Ok(())
+}
+
+/// What lay outside the bounds when a call was watched, root by root; nothing if it was not, or is
+/// not over.
+pub(crate) fn outside(db: &Connection, session: i64, tool_use_id: &str) -> Result<Vec<String>> {
+    db.prepare_cached(
+        "SELECT not_covered FROM watched_calls
+         WHERE session = ?1 AND tool_use_id = ?2 AND not_covered IS NOT NULL ORDER BY id",
+    )?
+    .query_map(params![session, tool_use_id], |row| row.get(0))?
+    .collect()
 }
 
 /// Removes what was noted for a session.
 pub(crate) fn delete_all(tx: &Tx<'_>, session: i64) -> Result<()> {
     tx.prepare_cached("DELETE FROM watched_calls WHERE session = ?1")?
         .execute([session])?;
+    Ok(())
+}
+
+/// The last scan of a root.
+pub(crate) fn last_scan(db: &Connection, root: &PathRow) -> Result<Option<Vec<u8>>> {
+    db.prepare_cached("SELECT scan FROM scans WHERE root = ?1 AND root_raw IS ?2")?
+        .query_row(params![root.text, root.raw], |row| row.get(0))
+        .optional()
+}
+
+/// Keeps a scan of a root in place of the last one.
+pub(crate) fn save_scan(tx: &Tx<'_>, root: &PathRow, scan: &[u8]) -> Result<()> {
+    tx.prepare_cached("DELETE FROM scans WHERE root = ?1 AND root_raw IS ?2")?
+        .execute(params![root.text, root.raw])?;
+    tx.prepare_cached("INSERT INTO scans (root, root_raw, scan, at_ms) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![root.text, root.raw, scan, tx.now_ms()])?;
+    Ok(())
+}
+
+/// Forgets all scans: contents that they take for kept may be gone.
+pub(crate) fn forget_scans(tx: &Tx<'_>) -> Result<()> {
+    tx.prepare_cached("DELETE FROM scans")?.execute([])?;
     Ok(())
 }

@@ -69,8 +69,8 @@ impl Tree {
         self.id
     }
 
-    /// The path it was opened under.
-    pub(crate) fn path(&self) -> &Path {
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 

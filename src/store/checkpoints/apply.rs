@@ -69,11 +69,12 @@ pub(super) fn apply(
             stopped = whole && is_stopped(step);
         }
     }
-    if stopped {
-        for (file, step) in files.iter().zip(&mut steps).rev() {
-            if !is_stopped(step) {
-                *step = hand.put_back(file)?;
-            }
+    for (file, step) in files.iter().zip(&mut steps).rev() {
+        if stopped {
+            hand.take_back(file, step)?;
+        } else if is_stopped(step) && hand.holds(file, &file.after)? {
+            // Only what came after it failed.
+            *step = Step::Done;
         }
     }
     for (file, step) in files.iter().zip(&steps) {
@@ -163,7 +164,7 @@ impl Hand<'_> {
         let temp = file.temp.as_deref().unwrap_or_default();
         let path = relative(file);
         let written = self.tree(file).and_then(|tree| {
-            if matches!(state, StateRow::Absent) {
+            if matches!(state, StateRow::Absent) || only_mode(file).is_some() {
                 return Ok(());
             }
             for folder in tree.missing_folders(&path)? {
@@ -205,36 +206,39 @@ impl Hand<'_> {
         let tree = self.tree(file)?;
         match state {
             StateRow::Absent => tree.remove(&path),
+            StateRow::File {
+                mode: Some(mode), ..
+            } if only_mode(file).is_some() => tree.set_mode(&path, *mode),
             _ => tree.put(&path, temp),
         }
     }
 
-    /// Gives a file back what it held before the rewind. One that somebody changed since is left.
-    fn put_back(&mut self, file: &RewindFileRow) -> Result<Step> {
+    /// Gives a file back what it held before the rewind. One that somebody else changed is left.
+    fn take_back(&mut self, file: &RewindFileRow, step: &mut Step) -> Result<()> {
         self.clear(file);
-        let left = Step::Stopped(FileOutcome::Left, PUT_BACK.to_owned());
-        let found = match self.found(file)? {
-            Ok(found) => found,
-            Err(refused) => return Ok(failed(&refused)),
-        };
-        if found.state().is(&file.before) {
-            self.remove_folders(file, file.new_folders);
-            return Ok(left);
-        }
-        if !found.state().is(&file.after) {
-            return Ok(Step::Stopped(FileOutcome::Left, CHANGED.to_owned()));
-        }
-        match self.beside(file, &file.before)? {
-            Step::Ready => match self.place(file, &file.before) {
-                Ok(()) => {
-                    self.remove_folders(file, file.new_folders);
-                    Ok(left)
-                }
+        if self.holds(file, &file.after)? && !file.after.is(&file.before) {
+            let placed = match self.beside(file, &file.before)? {
+                Step::Ready => self.place(file, &file.before).is_ok(),
+                _ => false,
+            };
+            if !placed && !self.holds(file, &file.before)? {
                 // It stays as the rewind left it, and is recorded so.
-                Err(_) => Ok(Step::Done),
-            },
-            _ => Ok(Step::Done),
+                *step = Step::Done;
+                return Ok(());
+            }
         }
+        if self.holds(file, &file.before)? {
+            self.remove_folders(file, file.new_folders);
+        }
+        if !matches!(step, Step::Stopped(..)) {
+            *step = Step::Stopped(FileOutcome::Left, PUT_BACK.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether a file's path holds a state now.
+    fn holds(&mut self, file: &RewindFileRow, state: &StateRow) -> Result<bool> {
+        Ok(self.found(file)?.is_ok_and(|found| found.state().is(state)))
     }
 
     /// Removes what lies ready beside a file. If that cannot be done, its name tells whose it is.
@@ -262,6 +266,13 @@ impl Hand<'_> {
             .db()
             .read(|db| contents::read(db, self.store.path(), blob))
     }
+}
+
+/// The content, if only the mode of it is to change.
+fn only_mode(file: &RewindFileRow) -> Option<i64> {
+    file.before
+        .blob()
+        .filter(|blob| file.after.blob() == Some(*blob))
 }
 
 fn failed(refused: &Refused) -> Step {

@@ -21,24 +21,25 @@ const TURNS: usize = 200;
 /// How many sub-agents may have launched one another.
 const DEPTH: usize = 16;
 
-/// What is known when a capture is made.
+/// What is known when a capture is made; and which sub-agent made it, if one did.
 pub(super) fn bound(
     db: &Connection,
     session: i64,
     history: &History,
     call: &ToolRef,
-) -> Result<Bound> {
+) -> Result<(Bound, Option<String>)> {
     let stored = match find_call(db, history, session, &call.id)? {
         Some(id) => tool_calls::get(db, id)?,
         None => None,
     };
     let (row, agent) = match &stored {
         Some(stored) if stored.subpath.is_empty() => {
-            return Ok(Bound {
+            let place = Bound {
                 call: Some(stored.id),
                 turn: stored.turn,
                 message: Some(stored.message),
-            });
+            };
+            return Ok((place, None));
         }
         Some(stored) => (
             Some(stored.id),
@@ -63,7 +64,7 @@ pub(super) fn bound(
         },
     };
     place.call = row;
-    Ok(place)
+    Ok((place, agent.map(String::from)))
 }
 
 /// The call that launched a sub-agent, by the message that made it and its turn: as the agent's
@@ -155,13 +156,15 @@ pub(in crate::store) fn call_arrived(
     tool_use_id: &str,
     call: i64,
     (message, turn, is_main): (i64, Option<i64>, bool),
+    agent: Option<&str>,
 ) -> Result<()> {
     let place = Bound {
         call: Some(call),
         turn: turn.filter(|_| is_main),
         message: Some(message).filter(|_| is_main),
     };
-    file_changes::bind_call(tx, session, tool_use_id, place)?;
+    let agent = agent.filter(|_| !is_main);
+    file_changes::bind_call(tx, session, tool_use_id, place, agent)?;
     Ok(())
 }
 

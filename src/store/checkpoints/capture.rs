@@ -10,6 +10,7 @@ use super::binding::bound;
 use super::named::named_paths;
 use super::roots::{base_of, roots_of};
 use super::states::{Found, missing_folders};
+use super::watch::finish_open;
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{Captured, FileOptions, NotKept, ToolRef};
@@ -18,6 +19,7 @@ use crate::store::write::SessionTx;
 use crate::tables::file_changes::{self, Bound, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::sessions;
+use crate::workspace::excludes::Excludes;
 use crate::workspace::path::{absolute, is_within};
 use crate::workspace::present::{FileId, Present, look};
 
@@ -145,6 +147,7 @@ pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> 
     if !capture.is_on {
         return Ok(());
     }
+    finish_open(tx, tool_use_id)?;
     for change in file_changes::of_call(tx.tx(), capture.session, tool_use_id)? {
         if change.after.is_none() {
             let found = capture.look(&change.path.path())?;
@@ -159,9 +162,10 @@ pub(super) struct Capture<'a, 't, 'c> {
     tx: &'a SessionTx<'t, 'c>,
     pub(super) session: i64,
     call: ToolRef,
+    agent: Option<String>,
     place: Bound,
     options: FileOptions,
-    excludes: crate::workspace::excludes::Excludes,
+    excludes: Excludes,
     base: Option<PathBuf>,
     roots: Vec<PathBuf>,
     own_files: Vec<FileId>,
@@ -178,11 +182,12 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         let row = tx.row()?;
         let history = History::of(tx.tx(), &row, "")?;
         let options = tx.store().file_options().clone();
-        let excludes = crate::workspace::excludes::Excludes::new(&options.exclude)
-            .map_err(|why| Error::invalid("exclude", why.to_string()))?;
+        let excludes = Excludes::new(&options.exclude)?;
         let is_on = options.enabled && sessions::has_file_checkpoints(tx.tx(), row.id)?;
+        let (place, agent) = bound(tx.tx(), row.id, &history, &call)?;
         Ok(Self {
-            place: bound(tx.tx(), row.id, &history, &call)?,
+            place,
+            agent,
             base: base_of(&row)?,
             roots: roots_of(tx.tx(), &row, &history)?,
             own_files: tx.store().own_files(),
@@ -194,6 +199,14 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             excludes,
             is_on,
             source: "tool",
+        })
+    }
+
+    /// For what a watched command did.
+    pub(super) fn of_watch(tx: &'a SessionTx<'t, 'c>, call: ToolRef) -> Result<Self> {
+        Ok(Self {
+            source: "watch",
+            ..Self::new(tx, call)?
         })
     }
 
@@ -236,7 +249,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             not_kept("it is the store's own file");
             return Ok(None);
         }
-        if found.is_file() && self.excludes.matches(path) {
+        if found.is_file() && self.excludes.matches(below_root(&self.roots, path)) {
             found.withhold("excluded");
         } else if found.is_file() && self.store_is_full {
             found.withhold(format!(
@@ -317,7 +330,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
                 source: self.source,
                 operation: None,
                 tool_use_id: Some(&self.call.id),
-                agent: self.call.agent.as_deref(),
+                agent: self.agent.as_deref(),
                 prompt_id: self.call.prompt_id.as_deref(),
                 place: self.place,
                 path,
@@ -369,4 +382,13 @@ pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
         }
     };
     absolute(base, path).map_err(|error| Error::io("finding", path, error))
+}
+
+/// A path below the innermost root that holds it, or as it is.
+fn below_root<'p>(roots: &[PathBuf], path: &'p Path) -> &'p Path {
+    let holding = roots.iter().filter(|root| is_within(root, path));
+    let innermost = holding.max_by_key(|root| root.components().count());
+    innermost
+        .and_then(|root| path.strip_prefix(root).ok())
+        .unwrap_or(path)
 }

@@ -4,23 +4,43 @@ use rusqlite::Connection;
 
 use super::points::Point;
 use crate::error::Result;
-use crate::store::history::History;
+use crate::store::history::{History, Part};
 use crate::tables::file_changes::{self, ChangeRow};
-use crate::tables::messages;
+use crate::tables::{messages, operations};
 
 /// The changes of a session in the order in which they were committed: its own, and those that it
-/// inherits. A change is inherited with the message that it belongs to.
+/// inherits. A change is inherited with the message that it belongs to; a rewind if it came before
+/// the fork was made, and before anything that the fork does not show.
 pub(super) fn visible(db: &Connection, history: &History) -> Result<Vec<ChangeRow>> {
     let mut changes = Vec::new();
-    for part in &history.parts {
-        for change in file_changes::of_session(db, part.owner)? {
-            if !part.is_inherited || is_inherited(db, history, &change)? {
+    for (at, part) in history.parts.iter().enumerate() {
+        let made = file_changes::of_session(db, part.owner)?;
+        let Some(heir) = history.parts.get(at + 1).filter(|_| part.is_inherited) else {
+            changes.extend(made);
+            continue;
+        };
+        let forked = operations::forked(db, heir.owner)?;
+        for change in made {
+            let is_inherited = match change.operation {
+                Some(operation) => {
+                    forked.is_some_and(|forked| operation < forked)
+                        && came_within(db, part, &change)?
+                }
+                None => is_inherited(db, history, &change)?,
+            };
+            if is_inherited {
                 changes.push(change);
             }
         }
     }
     changes.sort_by_key(|change| change.id);
     Ok(changes)
+}
+
+/// Whether a rewind came when the transcript did not reach behind a fork's cut.
+fn came_within(db: &Connection, part: &Part, change: &ChangeRow) -> Result<bool> {
+    let last = messages::last_seq_at(db, part.owner, change.seen_message)?;
+    Ok(last.is_none_or(|last| last <= part.until_seq))
 }
 
 fn is_inherited(db: &Connection, history: &History, change: &ChangeRow) -> Result<bool> {
@@ -65,8 +85,7 @@ pub(super) fn is_copy(change: &ChangeRow, other: &ChangeRow) -> bool {
 pub(super) fn is_since(change: &ChangeRow, point: &Point) -> bool {
     match point {
         Point::Start => true,
-        // By the turn it belongs to, else by when it was recorded.
-        Point::Prompt { message } => change.turn.unwrap_or(change.seen_message) >= *message,
+        Point::Prompt { message } => position(change) >= *message,
         Point::Call {
             first_change: Some(first),
             ..
@@ -75,5 +94,18 @@ pub(super) fn is_since(change: &ChangeRow, point: &Point) -> bool {
             (Some(made), Some(call)) => made > *call,
             _ => message.is_some_and(|message| change.seen_message >= message),
         },
+    }
+}
+
+/// Where a change stands among the messages: a sub-agent's in the turn that launched it, any other
+/// at its call. What is not bound to a call stands where it was recorded, but for what hooks
+/// captured ahead of their prompt.
+fn position(change: &ChangeRow) -> i64 {
+    let of_turn = change.turn.unwrap_or(change.seen_message);
+    match (change.call, change.message) {
+        _ if change.agent.is_some() => of_turn,
+        (Some(_), Some(message)) => message,
+        _ if change.names_prompt => of_turn,
+        _ => change.seen_message,
     }
 }

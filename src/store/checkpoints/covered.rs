@@ -69,6 +69,7 @@ pub(super) fn not_covered(
     let mut launches: HashMap<String, Bound> = HashMap::new();
     let mut tools: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
+    let mut watched = 0;
     for part in &history.parts {
         for call in tool_calls::list(db, part.owner, part.until_seq)? {
             // A sub-agent's call is of the turn that launched it.
@@ -88,18 +89,19 @@ pub(super) fn not_covered(
                     }
                 },
             };
-            if !is_since(&call, place.turn, point) {
+            if !is_since(&call, place, point) {
                 continue;
             }
-            if let Some(outside) = watched_calls::find(db, part.owner, &call.tool_use_id)? {
-                let outside: Vec<(String, usize, String)> =
-                    serde_json::from_str(&outside).unwrap_or_default();
-                let outside = outside.into_iter();
-                found.extend(outside.map(|(what, count, reason)| NotCovered {
-                    what,
-                    count,
-                    reason,
-                }));
+            let outside = watched_calls::outside(db, part.owner, &call.tool_use_id)?;
+            if !outside.is_empty() {
+                watched += 1;
+                for (what, count, reason) in outside.iter().flat_map(|text| read(text)) {
+                    found.push(NotCovered {
+                        what,
+                        count,
+                        reason,
+                    });
+                }
                 continue;
             }
             let is_covered = captured.contains(call.tool_use_id.as_str());
@@ -112,6 +114,13 @@ pub(super) fn not_covered(
             }
             *tools.entry(call.name).or_default() += 1;
         }
+    }
+    if watched > 0 {
+        found.push(NotCovered {
+            what: "watched commands".to_owned(),
+            count: watched,
+            reason: "what they changed outside the watched folders is not known".to_owned(),
+        });
     }
     found.extend(tools.into_iter().map(|(what, count)| NotCovered {
         what,
@@ -154,11 +163,25 @@ fn is_noted(
     Ok(!paths.is_empty() && paths.iter().all(covers))
 }
 
-/// Whether a call of this turn was made at a point or after it.
-fn is_since(call: &CallRow, turn: Option<i64>, point: &Point) -> bool {
+/// Something that was not covered: what, how many of them, and why.
+pub(super) type Outside = (String, usize, String);
+
+fn read(text: &str) -> Vec<Outside> {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Whether a call was made at a point or after it; a sub-agent's, whether it was launched then.
+fn is_since(call: &CallRow, place: Bound, point: &Point) -> bool {
+    let is_main = call.subpath.is_empty();
+    let launched = place.message.unwrap_or(call.message);
     match point {
         Point::Start => true,
-        Point::Prompt { message } => turn.unwrap_or(call.message) >= *message,
+        Point::Prompt { message } if is_main => call.message >= *message,
+        Point::Prompt { message } => place.turn.unwrap_or(launched) >= *message,
+        Point::Call {
+            message: Some(message),
+            ..
+        } if !is_main => launched >= *message,
         Point::Call {
             call: Some(from), ..
         } => call.id >= *from,

@@ -27,7 +27,9 @@ pub(super) fn finish(store: &Store, rewind: &RewindRow, applied: &[Applied]) -> 
     store.db().write(|tx| {
         for applied in applied {
             let change = match applied.outcome {
-                FileOutcome::Done => Some(note_change(tx, rewind, applied)?),
+                FileOutcome::Done if !applied.file.before.is(&applied.file.after) => {
+                    Some(note_change(tx, rewind, applied)?)
+                }
                 _ => None,
             };
             rewinds::finish_file(

@@ -22,8 +22,10 @@ mod rewind;
 mod roots;
 mod stale;
 mod states;
+mod watch;
 
 pub use rewind::RewindPlan;
+pub use watch::Watch;
 
 pub(crate) use crate::tables::file_changes::Bound;
 pub(crate) use binding::launched_by;

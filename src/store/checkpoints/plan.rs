@@ -20,7 +20,7 @@ use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::workspace::lines::count_changed;
 use crate::workspace::path::is_within;
-use crate::workspace::present::{FileId, file_id};
+use crate::workspace::present::{FileId, file_id, is_empty_folder};
 use crate::workspace::tree::{Refused, Tree};
 
 /// What a path is to become, and whether it may.
@@ -48,6 +48,16 @@ pub(super) struct PlannedFile {
 }
 
 impl PlannedFile {
+    /// Whether there is work to be done: on the file, or on folders that were made for it alone.
+    pub(super) fn has_work(&self) -> bool {
+        let is_gone = self.report.action == FileAction::Unchanged
+            && self.target == StateRow::Absent
+            && inner_folders(&self.report.path, self.made_folders)
+                .iter()
+                .any(|folder| is_empty_folder(folder));
+        self.report.action.touches() || is_gone
+    }
+
     /// Whether a later look came to the same.
     pub(super) fn is_still(&self, now: &Self) -> bool {
         self.path == now.path

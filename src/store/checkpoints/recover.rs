@@ -10,7 +10,6 @@ use super::apply::apply;
 use super::finish::finish;
 use super::plan::Trees;
 use crate::error::Result;
-use crate::model::FileAction;
 use crate::store::Store;
 use crate::tables::file_states::path_of;
 use crate::tables::rewinds::{self, RewindFileRow, RewindRow};
@@ -70,7 +69,7 @@ impl Store {
             .read(|db| Ok(rewinds::files(db, rewind.operation)?))?;
         let files: Vec<RewindFileRow> = files
             .into_iter()
-            .filter(|file| FileAction::from_word(&file.action).touches())
+            .filter(|file| file.temp.is_some())
             .collect();
         if let Some(root) = missing_root(&files) {
             return Ok(format!(

@@ -22,7 +22,7 @@ use crate::store::history::History;
 use crate::store::session::Session;
 use crate::store::tools::{calls, pending_of};
 use crate::store::write::SessionTx;
-use crate::tables::file_states::os_bytes;
+use crate::tables::file_states::{StateRow, os_bytes};
 use crate::tables::rewinds::{self, RewindFileRow, RewindRow};
 use crate::tables::sessions::SessionRow;
 use crate::tables::{operations, sessions, transcripts};
@@ -281,7 +281,7 @@ fn record(
     let target = now
         .aim
         .target(tx.tx(), &row, &history, now.head, options.restore)?;
-    let touches = now.files.iter().any(|file| file.report.action.touches());
+    let touches = now.files.iter().any(PlannedFile::has_work);
     let moves = options.restore.conversation() && target.head != now.head;
     if !touches && !moves {
         return Ok(None);
@@ -317,7 +317,7 @@ fn record(
     for (position, file) in (0..).zip(&now.files) {
         let recorded_file = record_file(tx, &mut trees, position, file)?;
         rewinds::insert_file(tx.tx(), operation, &recorded_file)?;
-        if file.report.action.touches() {
+        if file.has_work() {
             recorded.push(recorded_file);
         }
     }
@@ -330,7 +330,7 @@ fn record_file(
     position: i64,
     file: &PlannedFile,
 ) -> Result<RewindFileRow> {
-    let touches = file.report.action.touches();
+    let touches = file.has_work();
     let root = file.root.clone().unwrap_or_default();
     let id = match touches {
         true => trees
@@ -340,7 +340,7 @@ fn record_file(
             .map(|id| (id.device as i64, id.inode as i64))?,
         false => (0, 0),
     };
-    let is_deletion = file.report.action == FileAction::Delete;
+    let goes = file.target == StateRow::Absent;
     Ok(RewindFileRow {
         position,
         root: os_bytes(root.as_os_str()),
@@ -361,13 +361,14 @@ fn record_file(
             file.found.known()
         },
         after: file.target.clone(),
-        temp: (touches && !is_deletion).then(temp_name),
+        // Also for a deletion: the file may have to be put back.
+        temp: touches.then(temp_name),
         new_folders: if touches {
             missing_folders(&file.report.path)
         } else {
             0
         },
-        old_folders: if is_deletion { file.made_folders } else { 0 },
+        old_folders: if goes { file.made_folders } else { 0 },
         change: None,
     })
 }

@@ -221,6 +221,17 @@ pub(crate) fn openers(
         .collect()
 }
 
+/// The number of the last row of a session's main transcript up to a row of any.
+pub(crate) fn last_seq_at(db: &Connection, session: i64, id: i64) -> Result<Option<i64>> {
+    // By id, from there back: one of this session's is near.
+    db.prepare_cached(
+        "SELECT seq FROM messages WHERE id <= ?2 AND +session = ?1 AND +subpath = ''
+         ORDER BY id DESC LIMIT 1",
+    )?
+    .query_row(params![session, id], |row| row.get(0))
+    .optional()
+}
+
 /// The first row of a session's main transcript.
 pub(crate) fn first_of(db: &Connection, session: i64) -> Result<Option<i64>> {
     db.prepare_cached(

@@ -1,0 +1,269 @@
+//! Watching a command that names no path: a bounded scan of the work tree before it and after it.
+//!
+//! What could change must be known before: the contents of the files in bounds are kept ahead, once,
+//! and later scans read only what changed since. What lay outside the bounds is told, by number. If
+//! the process dies while the command runs, settling the call compares what is there then.
+
+use std::path::{Path, PathBuf};
+
+use super::Files;
+use super::capture::Capture;
+use super::covered::Outside;
+use super::roots::{real_folder, roots_of};
+use crate::db::Tx;
+use crate::error::{Error, Result};
+use crate::model::{NotCovered, ToolRef, WatchOptions, Watched};
+use crate::store::history::History;
+use crate::store::session::Session;
+use crate::store::write::SessionTx;
+use crate::store::{Store, blobs as contents};
+use crate::tables::blobs;
+use crate::tables::file_states::{PathRow, StateRow, os_bytes};
+use crate::tables::watched_calls::{self, WatchRow};
+use crate::workspace::excludes::Excludes;
+use crate::workspace::present::{Present, look};
+use crate::workspace::scan::changes::Kind;
+use crate::workspace::scan::{Content, Entry, ScanLimits, Scanned, What, scan};
+
+/// A command that is being watched.
+#[derive(Debug)]
+pub struct Watch {
+    session: Session,
+    call: ToolRef,
+    options: WatchOptions,
+    scans: Vec<Scanned>,
+}
+
+impl Files {
+    /// Begins to watch a call that names no path, such as a shell command: run it once this has
+    /// returned, then call [`Watch::finish`].
+    ///
+    /// Files that git's rules leave out, those of the store, those excluded, and what is over the
+    /// limits are not covered, and reported as such.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the session has no root and none is given; [`Error::NotEnabled`] if
+    /// checkpoints are off; [`Error::Io`] if a root cannot be read.
+    pub fn watch(&self, call: impl Into<ToolRef>, options: &WatchOptions) -> Result<Watch> {
+        let (session, call) = (self.session.clone(), call.into());
+        if !self.is_enabled()? {
+            return Err(Error::NotEnabled);
+        }
+        let roots = self.watched_roots(options)?;
+        let mut scans = Vec::new();
+        for root in roots {
+            let before = session.write(|tx| {
+                let last = last_scan(tx.tx(), &root)?;
+                let before = scan_and_keep(session.store(), tx.tx(), &root, options, last)?;
+                let row = WatchRow {
+                    root: PathRow::of(&root),
+                    scan: before.pack(),
+                };
+                watched_calls::begin(tx.tx(), tx.row()?.id, &call.id, &row)?;
+                watched_calls::save_scan(tx.tx(), &row.root, &row.scan)?;
+                Ok(before)
+            })?;
+            scans.push(before);
+        }
+        Ok(Watch {
+            session,
+            call,
+            options: options.clone(),
+            scans,
+        })
+    }
+
+    fn watched_roots(&self, options: &WatchOptions) -> Result<Vec<PathBuf>> {
+        let mut roots = Vec::new();
+        for root in &options.roots {
+            roots.push(real_folder(None, root)?);
+        }
+        if roots.is_empty() {
+            let store = self.session.store();
+            roots = store.db().read(|db| {
+                let row = self.session.row(db)?;
+                roots_of(db, &row, &History::of(db, &row, "")?)
+            })?;
+        }
+        if roots.is_empty() {
+            let why = "the session has no cwd; name the folder to be watched";
+            return Err(Error::invalid("root", why));
+        }
+        Ok(roots)
+    }
+}
+
+impl Watch {
+    /// Records what the command created, changed, moved and deleted.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a root cannot be read any more; those of the store.
+    pub fn finish(self) -> Result<Watched> {
+        let mut watched = Watched::default();
+        for before in &self.scans {
+            let done = self
+                .session
+                .write(|tx| finish(tx, &self.call, before, &self.options))?;
+            watched.changed.extend(done.changed);
+            watched.not_covered.extend(done.not_covered);
+        }
+        Ok(watched)
+    }
+}
+
+/// Ends the watches of a call whose process died: what is there now is taken for what it left.
+pub(super) fn finish_open(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<()> {
+    for row in watched_calls::open(tx.tx(), tx.row()?.id, tool_use_id)? {
+        let root = row.root.path();
+        // A root that is gone has nothing to be compared.
+        if let Some(before) = Scanned::unpack(root, &row.scan).filter(|scan| scan.root().is_dir()) {
+            finish(
+                tx,
+                &ToolRef::new(tool_use_id),
+                &before,
+                &WatchOptions::new(),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn finish(
+    tx: &SessionTx<'_, '_>,
+    call: &ToolRef,
+    before: &Scanned,
+    options: &WatchOptions,
+) -> Result<Watched> {
+    let (db, root) = (tx.tx(), before.root());
+    let after = scan_and_keep(tx.store(), db, root, options, Some(before.clone()))?;
+    let capture = Capture::of_watch(tx, call.clone())?;
+    let changes = Scanned::changes(before, &after);
+    let made: Vec<&Path> = changes
+        .list
+        .iter()
+        .filter(|change| matches!(change.kind, Kind::Created { .. }) && is_folder(change.after))
+        .map(|change| change.path)
+        .collect();
+    let mut watched = Watched::default();
+    for change in &changes.list {
+        let folders = is_folder(change.before) || is_folder(change.after);
+        if folders && (change.before.is_none() || change.after.is_none()) {
+            // Folders come and go with what lies in them.
+            continue;
+        }
+        let path = root.join(change.path);
+        let [was, is] = [change.before, change.after].map(|entry| state(db, entry));
+        let parents = change.path.ancestors().skip(1);
+        let new_folders = parents.take_while(|folder| made.contains(folder)).count();
+        let new_folders = u32::try_from(new_folders).unwrap_or(0);
+        capture.insert(&PathRow::of(&path), &was?, Some(&is?), new_folders)?;
+        watched.changed.push(path);
+    }
+    watched.not_covered = outside(&after, changes.unsure);
+    let told: Vec<Outside> = watched
+        .not_covered
+        .iter()
+        .map(|one| (one.what.clone(), one.count, one.reason.clone()))
+        .collect();
+    let told = serde_json::json!(told).to_string();
+    let row = PathRow::of(root);
+    watched_calls::end(db, tx.row()?.id, &call.id, &row, &told)?;
+    watched_calls::save_scan(db, &row, &after.pack())?;
+    Ok(watched)
+}
+
+fn is_folder(entry: Option<&Entry>) -> bool {
+    entry.is_some_and(|entry| entry.what == What::Folder)
+}
+
+fn last_scan(tx: &Tx<'_>, root: &Path) -> Result<Option<Scanned>> {
+    let packed = watched_calls::last_scan(tx, &PathRow::of(root))?;
+    Ok(packed.and_then(|packed| Scanned::unpack(root.to_owned(), &packed)))
+}
+
+/// Scans a root, and keeps the contents that are not kept yet.
+fn scan_and_keep(
+    store: &Store,
+    tx: &Tx<'_>,
+    root: &Path,
+    options: &WatchOptions,
+    cache: Option<Scanned>,
+) -> Result<Scanned> {
+    let excluded = options.exclude.iter().chain(&store.file_options().exclude);
+    let limits = ScanLimits {
+        files: options.max_files,
+        bytes: options.max_bytes,
+        file_bytes: options
+            .max_file_bytes
+            .min(store.file_options().max_file_bytes),
+    };
+    let own = store.own_files();
+    let mut scanned = scan(
+        root,
+        &Excludes::new(excluded)?,
+        limits,
+        cache.as_ref(),
+        &own,
+    )
+    .map_err(|error| Error::io("reading", root, error))?;
+    let unread: Vec<PathBuf> = scanned.unread().map(Path::to_owned).collect();
+    for path in unread {
+        if let Present::File { bytes, .. } = look(&root.join(&path), limits.file_bytes) {
+            contents::keep(tx, &bytes)?;
+            scanned.note_kept(&path, *blake3::hash(&bytes).as_bytes());
+        }
+    }
+    Ok(scanned)
+}
+
+/// What a scan saw at a path.
+fn state(tx: &Tx<'_>, entry: Option<&Entry>) -> Result<StateRow> {
+    let not_kept = |why: &str| StateRow::NotKept {
+        why: why.to_owned(),
+    };
+    let Some(entry) = entry else {
+        return Ok(StateRow::Absent);
+    };
+    Ok(match &entry.what {
+        What::Folder => StateRow::Directory,
+        What::Symlink { target } => StateRow::Symlink {
+            target: os_bytes(target.as_os_str()),
+        },
+        What::File(Content::Kept(hash)) => match blobs::find(tx, hash)? {
+            Some(blob) => StateRow::File {
+                blob,
+                mode: Some(entry.stamp.mode & 0o7777),
+            },
+            None => not_kept("backup missing"),
+        },
+        What::File(Content::TooLarge) => not_kept("too large for a scan"),
+        What::File(Content::TooMuch) => not_kept("more than a scan may read"),
+        What::File(Content::Unread) => not_kept("it could not be read"),
+    })
+}
+
+/// What lay outside the bounds, in words.
+fn outside(scanned: &Scanned, unsure: u64) -> Vec<NotCovered> {
+    let uncovered = scanned.uncovered();
+    let counts = [
+        (uncovered.ignored, "left out by git's rules"),
+        (uncovered.excluded, "excluded"),
+        (uncovered.too_large, "too large for a scan"),
+        (uncovered.too_much, "more than a scan may read"),
+        (uncovered.unreadable, "not readable"),
+        (uncovered.other, "no file, link or folder"),
+        (unsure, "whether they are new, or gone, is not known"),
+        (
+            u64::from(uncovered.has_more),
+            "more files than a scan covers, nobody knows how many",
+        ),
+    ];
+    let what = scanned.root().to_string_lossy();
+    let told = counts.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, reason)| NotCovered {
+        what: what.clone().into_owned(),
+        count: usize::try_from(count).unwrap_or(usize::MAX),
+        reason: reason.to_owned(),
+    })
+    .collect()
+}
