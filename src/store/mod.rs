@@ -59,8 +59,8 @@ pub use verify::{Finding, Verified};
 pub use window::WindowOptions;
 pub use write::SessionTx;
 
-pub(crate) use blobs::keep as keep_content;
-pub(crate) use checkpoints::{Bound, launched_by, resolve_path};
+pub(crate) use blobs::{keep as keep_content, read as read_content};
+pub(crate) use checkpoints::{AtPrompt, Bound, at_prompts, launched_by, resolve_path};
 pub(crate) use feed::{Fed, Feed, Origin};
 pub(crate) use files::{FileContent, keep_file, read_file};
 pub(crate) use history::History;

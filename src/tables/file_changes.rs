@@ -167,21 +167,6 @@ pub(crate) fn of_session(db: &Connection, session: i64) -> Result<Vec<ChangeRow>
     .collect()
 }
 
-/// The changes that an import made of what a session's transcripts tell, in order.
-pub(crate) fn imported(db: &Connection, session: i64) -> Result<Vec<ChangeRow>> {
-    db.prepare_cached(&format!(
-        "SELECT {CHANGE} FROM file_changes WHERE session = ?1 AND source = 'import' ORDER BY id"
-    ))?
-    .query_map([session], from_row)?
-    .collect()
-}
-
-/// The newest change that a session made itself, imported ones apart.
-pub(crate) fn last_own(db: &Connection, session: i64) -> Result<Option<i64>> {
-    db.prepare_cached("SELECT max(id) FROM file_changes WHERE session = ?1 AND source <> 'import'")?
-        .query_row([session], |row| row.get(0))
-}
-
 /// Says anew what lay at an imported change's path before it, and what it left.
 pub(crate) fn set_states(
     tx: &Tx<'_>,

@@ -32,9 +32,11 @@ fn import_says_what_it_took_and_exits_6_for_a_part() {
             "duplicate_entries",
             "entries",
             "file_backups",
+            "file_changes",
             "foreign_entries",
             "malformed_lines",
             "new_entries",
+            "notes",
             "partial",
             "problems",
             "repaired_links",
@@ -583,4 +585,21 @@ fn wrong_use_is_told_as_json_too() {
             "{command:?}"
         );
     }
+}
+
+#[test]
+fn import_notes_a_session_without_checkpoints_and_that_is_no_fault() {
+    let program = Turnkeep::new();
+    let folder = fixture_path("transcripts/compact_manual");
+    let ran = program.run(&["import", folder.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let says = "note: session b1323dae-0887-4329-a55a-800bcdeb68c7: no file checkpoints in this transcript; of 1 edit(s), 1 can be taken back by what the tools answered";
+    assert!(ran.out.contains(says), "{}", ran.out);
+    assert!(ran.out.contains("file changes: made of"), "{}", ran.out);
+    let again = program.run(&["import", folder.to_str().unwrap(), "--json"]);
+    let report = again.json();
+    assert_eq!(
+        (&report["notes"], &report["file_changes"]),
+        (&json!([]), &json!(0))
+    );
 }

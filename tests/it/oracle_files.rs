@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 use turnkeep::claude_code::export_config_folder;
-use turnkeep::{ForkOptions, Session};
+use turnkeep::{ForkOptions, NewMessage, NewSession, Session};
 
 use crate::imported_files::{Moved, prompts, rewind};
 use crate::kit::tree;
@@ -87,4 +87,64 @@ fn compare(moved: &Moved, session: &Session, files: Files) {
         rewound_by_the_client(&out, &moved.work, session, &prompt);
         assert_eq!(tree(&moved.work), ours, "{prompt} {report:?}");
     }
+}
+
+#[test]
+fn the_client_rewinds_a_fork_whose_origins_records_lie_behind_the_cut_and_is_gone_b57() {
+    let moved = Moved::of("cases/B57", "/srv/demo");
+    moved.import();
+    let source = moved.test.only_session();
+    let up_to = crate::case::expect("B57")["fork_up_to"].clone();
+    let fork = source
+        .fork(&ForkOptions::new().up_to(up_to.as_str().unwrap()))
+        .unwrap();
+    source.delete().unwrap();
+    compare(&moved, &fork, &[("a.txt", "content after turn 2\n")]);
+}
+
+#[test]
+fn the_client_rewinds_what_was_captured_here() {
+    let moved = Moved::empty();
+    let session = moved
+        .test
+        .store
+        .sessions()
+        .create(NewSession::in_project("p").cwd(moved.work.to_str().unwrap()))
+        .unwrap();
+    let write = |name: &str, text: &str| {
+        let id = format!("toolu_{text}");
+        let block = json!([{"type": "tool_use", "id": id, "name": "Write", "input": {}}]);
+        session
+            .messages()
+            .append(NewMessage::assistant(block))
+            .unwrap();
+        session.files().before(id.as_str(), [name]).unwrap();
+        moved.write(name, text);
+        session.files().after(id.as_str(), [name]).unwrap();
+        session
+            .messages()
+            .append(NewMessage::tool_result(id, "done"))
+            .unwrap();
+    };
+    moved.write("sub/old.txt", "before");
+    for (prompt, work) in [
+        ("one", vec![("sub/old.txt", "first"), ("new.txt", "made")]),
+        ("two", vec![("sub/old.txt", "second")]),
+        ("three", vec![("last.txt", "last")]),
+    ] {
+        session.messages().append(NewMessage::user(prompt)).unwrap();
+        for (name, text) in work {
+            write(name, text);
+        }
+        session
+            .messages()
+            .append(NewMessage::assistant("done"))
+            .unwrap();
+    }
+    let files = &[
+        ("sub/old.txt", "second"),
+        ("new.txt", "made"),
+        ("last.txt", "last"),
+    ];
+    compare(&moved, &session, files);
 }

@@ -14,6 +14,7 @@ mod lines;
 mod matching;
 mod one_file;
 mod report;
+mod snapshots;
 mod work;
 
 pub use export::{ExportReport, export_config_folder};

@@ -36,7 +36,7 @@ impl Files {
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
             let path = resolve(base_of(&row)?.as_deref(), path.as_ref())?;
-            let states = states_at(visible(db, &history)?, &point);
+            let states = states_at(&visible(db, &history)?, &point);
             match states.get(&PathRow::of(&path)) {
                 Some(state) => content(db, store.path(), state),
                 None => Err(Error::NotFound {
@@ -68,7 +68,7 @@ impl Files {
             let row = self.session.row(db)?;
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
-            let states = states_at(visible(db, &history)?, &point);
+            let states = states_at(&visible(db, &history)?, &point);
             Ok((states, roots_of(db, &row, &history)?))
         })?;
         let tree = Tree::open(&folder).map_err(|error| Error::io("opening", &folder, error))?;
@@ -118,21 +118,21 @@ impl Files {
 }
 
 /// The state of every path that a session changed, at a point.
-pub(super) fn states_at(changes: Vec<ChangeRow>, point: &Point) -> BTreeMap<PathRow, StateRow> {
+pub(super) fn states_at(changes: &[ChangeRow], point: &Point) -> BTreeMap<PathRow, StateRow> {
     let mut states = BTreeMap::new();
     let mut settled = std::collections::HashSet::new();
     for change in changes {
         if settled.contains(&change.path) {
             continue;
         }
-        if is_since(&change, point) {
-            settled.insert(change.path.clone());
-            states.insert(change.path, change.before);
+        if is_since(change, point) {
+            settled.insert(&change.path);
+            states.insert(change.path.clone(), change.before.clone());
         } else {
-            let after = change.after.unwrap_or_else(|| StateRow::NotKept {
+            let after = change.after.clone().unwrap_or_else(|| StateRow::NotKept {
                 why: "what the last change before it left was never recorded".to_owned(),
             });
-            states.insert(change.path, after);
+            states.insert(change.path.clone(), after);
         }
     }
     states

@@ -7,6 +7,7 @@
 
 mod aim;
 mod apply;
+mod at_prompts;
 pub(super) mod binding;
 mod capture;
 mod changes;
@@ -28,6 +29,7 @@ pub use rewind::RewindPlan;
 pub use watch::Watch;
 
 pub(crate) use crate::tables::file_changes::Bound;
+pub(crate) use at_prompts::{AtPrompt, at_prompts};
 pub(crate) use binding::launched_by;
 pub(crate) use capture::resolve_path;
 pub(super) use capture::seen_late;

@@ -224,7 +224,7 @@ fn by_beginning(
 }
 
 /// The messages that open turns, in the order in which they were stored.
-fn prompts(db: &Connection, history: &History) -> Result<Vec<Place>> {
+pub(super) fn prompts(db: &Connection, history: &History) -> Result<Vec<Place>> {
     let mut places = Vec::new();
     for part in &history.parts {
         let range = (part.after_seq, part.until_seq);

@@ -24,7 +24,7 @@ fn a_transcript_without_checkpoints_says_so_and_edits_are_known_by_the_tools_b88
     let report = moved.import();
     assert_eq!((report.file_changes, report.partial), (3, false));
     let notes: Vec<&str> = report.notes.iter().map(|note| &*note.what).collect();
-    let says = "no file checkpoints in this transcript; of 3 edits, 2 can be taken back by what the tools answered";
+    let says = "no file checkpoints in this transcript; of 3 edit(s), 2 can be taken back by what the tools answered";
     assert_eq!(notes, [says]);
     assert_eq!(moved.import().notes, [], "nothing new");
 

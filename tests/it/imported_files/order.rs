@@ -1,7 +1,7 @@
 //! What comes later than its place: a sub-agent's transcript, and the client's word after a rewind.
 
 use serde_json::json;
-use turnkeep::Store;
+use turnkeep::{NewSession, Store};
 
 use super::client::Lines;
 use super::{ID, Moved, rewind};
@@ -72,7 +72,7 @@ fn what_comes_behind_a_rewind_made_here_is_left_out_and_said_so_b104() {
     let report = moved.import();
     assert_eq!(report.file_changes, 0);
     let notes: Vec<&str> = report.notes.iter().map(|note| &*note.what).collect();
-    let says = "1 edits came in behind changes that were made here, and are not covered";
+    let says = "1 change(s) are older than what was captured or rewound here, and are not covered";
     assert_eq!(notes, [says]);
     let report = rewind(&session, "u1");
     assert!(
@@ -120,4 +120,70 @@ fn what_the_client_wrote_after_a_rewind_made_here_goes_on_from_it() {
         );
         session.undo(None).unwrap();
     }
+}
+
+#[test]
+fn what_hooks_captured_is_not_told_twice() {
+    let moved = Moved::empty();
+    let new = NewSession::in_project("p")
+        .id(ID)
+        .cwd(moved.work.to_str().unwrap());
+    let session = moved.test.store.sessions().create(new).unwrap();
+    // The first turn ran without hooks, the second with them.
+    moved.write("a.txt", "after turn 1\n");
+    session.files().before("t2", ["a.txt"]).unwrap();
+    moved.write("a.txt", "after turn 2\n");
+    session.files().after("t2", ["a.txt"]).unwrap();
+    let mut lines = Lines::new(&moved.work);
+    lines.prompt("u1");
+    lines.snapshot("u1", json!({}));
+    lines.write("t1", "a.txt", Some("at first\n"), "after turn 1\n");
+    lines.delta("u1", "a.txt", Some("a@v1"));
+    lines.write("t1b", "b.txt", None, "b\n");
+    lines.delta("u1", "b.txt", None);
+    lines.prompt("u2");
+    let file = |version: u32| json!({"backupFileName": format!("a@v{version}")});
+    lines.snapshot(
+        "u2",
+        json!({"a.txt": file(2), "b.txt": {"backupFileName": "b@v1"}}),
+    );
+    lines.write("t2", "a.txt", Some("after turn 1\n"), "after turn 2\n");
+    lines.prompt("u3");
+    lines.snapshot(
+        "u3",
+        json!({"a.txt": file(3), "b.txt": {"backupFileName": "b@v1"}}),
+    );
+    let backups = [
+        ("a@v1", "at first\n"),
+        ("a@v2", "after turn 1\n"),
+        ("a@v3", "after turn 2\n"),
+        ("b@v1", "b\n"),
+    ];
+    for (name, text) in backups {
+        moved.backup(ID, name, text);
+    }
+    moved.write("b.txt", "b\n");
+    moved.transcript(&format!("{ID}.jsonl"), &lines.entries);
+    let report = moved.import();
+    let notes: Vec<&str> = report.notes.iter().map(|note| &*note.what).collect();
+    let says = "1 change(s) are older than what was captured or rewound here, and are not covered";
+    assert_eq!(notes, [says]);
+    let report = rewind(&session, "u2");
+    assert_eq!(
+        moved.read("a.txt").as_deref(),
+        Some("after turn 1\n"),
+        "{report:?}"
+    );
+    assert_eq!(report.not_covered, []);
+    session.undo(None).unwrap();
+    // What came before the hooks is not known here, and the report says so.
+    let report = rewind(&session, "u1");
+    assert_eq!(moved.read("b.txt"), None);
+    assert_eq!(moved.read("a.txt").as_deref(), Some("after turn 1\n"));
+    let counted: Vec<(&str, usize)> = report
+        .not_covered
+        .iter()
+        .map(|what| (what.what.as_str(), what.count))
+        .collect();
+    assert_eq!(counted, [("Write", 1)], "{report:?}");
 }

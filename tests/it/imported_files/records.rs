@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use turnkeep::{FileAction, FileOutcome, ForkOptions, Restore, RewindOptions, RewindReport, Store};
+use turnkeep::claude_code::export_config_folder;
+use turnkeep::{
+    FileAction, FileOutcome, ForkOptions, NewMessage, NewSession, Restore, RewindOptions,
+    RewindReport, Store,
+};
 
 use super::{ID, Moved, prompts, rewind, transcripts_below};
 use crate::case::{self, copy_folder};
-use crate::kit::import;
+use crate::kit::{TestStore, import, tree};
 
 fn outcomes(report: &RewindReport) -> BTreeMap<String, (FileAction, FileOutcome)> {
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
@@ -170,7 +174,7 @@ fn a_backup_that_is_missing_is_no_absence_and_may_come_later_b78() {
     let report = moved.import();
     assert_eq!((report.file_changes, report.partial), (2, false));
     let notes: Vec<&str> = report.notes.iter().map(|note| &*note.what).collect();
-    let says = "2 backups of the checkpoints are missing: those states cannot be restored";
+    let says = "2 backup(s) of the checkpoints are missing: those states cannot be restored";
     assert_eq!(notes, [says]);
     moved.write("a.txt", "content after turn 2\n");
     let session = moved.test.only_session();
@@ -217,4 +221,59 @@ fn a_clients_fork_and_its_origin_are_not_in_each_others_way() {
             "{report:?}"
         );
     }
+}
+
+#[test]
+fn an_exported_fork_brings_its_checkpoints_into_another_store_b57() {
+    let moved = Moved::of("cases/B57", "/srv/demo");
+    moved.import();
+    let up_to = case::expect("B57")["fork_up_to"].clone();
+    let up_to = ForkOptions::new().up_to(up_to.as_str().unwrap());
+    let fork = moved.test.only_session().fork(&up_to).unwrap();
+    let out = moved.test.path("exported");
+    export_config_folder(&out, std::slice::from_ref(&fork)).unwrap();
+    let other = TestStore::new();
+    let report = import(&other.store, &out);
+    assert_eq!(
+        (report.file_backups, report.file_changes),
+        (2, 2),
+        "{report:?}"
+    );
+    moved.write("a.txt", "content after turn 2\n");
+    let there = other.only_session();
+    rewind(&there, &prompts(&fork)[0]);
+    assert_eq!(
+        moved.read("a.txt").as_deref(),
+        Some("content before turn 1\n")
+    );
+}
+
+#[test]
+fn what_was_captured_here_is_not_told_again_by_its_own_export() {
+    let moved = Moved::empty();
+    let new = NewSession::in_project("p")
+        .id(ID)
+        .cwd(moved.work.to_str().unwrap());
+    let session = moved.test.store.sessions().create(new).unwrap();
+    let prompt = session
+        .messages()
+        .append(NewMessage::user("do it"))
+        .unwrap();
+    session.files().before("t1", ["a.txt"]).unwrap();
+    moved.write("a.txt", "made\n");
+    session.files().after("t1", ["a.txt"]).unwrap();
+    let out = moved.test.path("exported");
+    export_config_folder(&out, std::slice::from_ref(&session)).unwrap();
+    let report = import(&moved.test.store, &out);
+    assert_eq!(
+        (report.file_changes, report.notes.len()),
+        (0, 0),
+        "{report:?}"
+    );
+    rewind(&session, &prompt.uuid);
+    assert_eq!(moved.read("a.txt"), None);
+    // A transcript that was read from a file comes out as that file from then on.
+    let again = moved.test.path("again");
+    export_config_folder(&again, std::slice::from_ref(&session)).unwrap();
+    assert_eq!(tree(&again), tree(&out));
 }

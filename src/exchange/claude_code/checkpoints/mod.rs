@@ -48,6 +48,13 @@ enum What {
     Edit(Box<Edited>),
 }
 
+impl Wanted {
+    /// Whether it is what came of a file behind the last prompt, which nobody knows.
+    fn is_last(&self) -> bool {
+        matches!(&self.what, What::Between { after: None, .. })
+    }
+}
+
 /// What was made of one session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Made {
@@ -77,27 +84,27 @@ impl Made {
         if self.edits > 0 && !self.has_checkpoints {
             let known = self.uncovered - self.untold;
             notes.push(format!(
-                "no file checkpoints in this transcript; of {} edits, {known} can be taken back by what the tools answered",
+                "no file checkpoints in this transcript; of {} edit(s), {known} can be taken back by what the tools answered",
                 self.edits
             ));
         } else if self.untold > 0 {
             notes.push(format!(
-                "{} edits are outside the checkpoints, and nothing tells what was there before them",
+                "{} edit(s) are outside the checkpoints, and nothing tells what was there before them",
                 self.untold
             ));
         }
         let more = [
             (
                 self.missing,
-                "backups of the checkpoints are missing: those states cannot be restored",
+                "backup(s) of the checkpoints are missing: those states cannot be restored",
             ),
             (
                 self.astray,
-                "checkpoint records name messages that are not there, and were passed over",
+                "checkpoint record(s) name messages that are not there, and were passed over",
             ),
             (
                 self.left_out,
-                "edits came in behind changes that were made here, and are not covered",
+                "change(s) are older than what was captured or rewound here, and are not covered",
             ),
         ];
         let more = more.into_iter().filter(|(number, _)| *number > 0);

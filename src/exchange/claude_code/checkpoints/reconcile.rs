@@ -48,7 +48,10 @@ pub(super) fn reconcile(
     made: &mut Made,
 ) -> Result<()> {
     let begun = Instant::now();
-    let stored = file_changes::imported(tx, session)?;
+    let (stored, own): (Vec<ChangeRow>, Vec<ChangeRow>) = file_changes::of_session(tx, session)?
+        .into_iter()
+        .partition(|change| change.source == "import");
+    let own = Own::of(&own);
     let mut by_key: HashMap<Key<'_>, &ChangeRow> =
         stored.iter().map(|row| (key_of(row), row)).collect();
     let mut found: Vec<Option<&ChangeRow>> = wanted
@@ -68,7 +71,7 @@ pub(super) fn reconcile(
     if let Some(at) = out_of_order(&found) {
         let behind = found[at..].iter().flatten();
         let first = behind.clone().map(|row| row.id).min().unwrap_or(i64::MAX);
-        if file_changes::last_own(tx, session)?.is_some_and(|own| own > first) {
+        if own.last > first {
             free = found
                 .iter()
                 .rposition(Option::is_some)
@@ -92,8 +95,8 @@ pub(super) fn reconcile(
         if found[at].is_some() {
             continue;
         }
-        if at < free {
-            made.left_out += 1;
+        if at < free || own.is_behind(wanted) {
+            made.left_out += u64::from(!wanted.is_last() && !own.tells_of(wanted));
             continue;
         }
         if begun.elapsed() > GROUP_TIME && made.changes > 0 {
@@ -106,6 +109,49 @@ pub(super) fn reconcile(
         blobs::delete_if_unused(tx, blob)?;
     }
     Ok(())
+}
+
+/// What was recorded here of a session's files, as it happened: by hooks, by an app, by rewinds. It
+/// stands before what an import adds, so nothing that came before it can be added any more.
+struct Own<'a> {
+    by_path: HashMap<&'a PathRow, Vec<&'a ChangeRow>>,
+    last: i64,
+}
+
+impl<'a> Own<'a> {
+    fn of(rows: &'a [ChangeRow]) -> Self {
+        let mut by_path: HashMap<&PathRow, Vec<&ChangeRow>> = HashMap::new();
+        for row in rows {
+            by_path.entry(&row.path).or_default().push(row);
+        }
+        Self {
+            by_path,
+            last: rows.iter().map(|row| row.id).max().unwrap_or(0),
+        }
+    }
+
+    fn rows(&self, path: &PathRow) -> impl Iterator<Item = &&'a ChangeRow> {
+        self.by_path.get(path).into_iter().flatten()
+    }
+
+    /// Whether something here came behind a change that is told of, or may be that very change. What
+    /// a file came to behind the last prompt is known where its changes were captured.
+    fn is_behind(&self, wanted: &Wanted) -> bool {
+        let from = wanted.place.message;
+        self.rows(&wanted.path).any(|row| {
+            let is_captured = row.operation.is_none();
+            let bound = row.message.or(row.turn).filter(|_| is_captured);
+            let at = bound.unwrap_or(row.seen_message);
+            (is_captured && wanted.is_last()) || from.is_none_or(|from| at >= from)
+        })
+    }
+
+    /// Whether what a change tells was captured in its turn.
+    fn tells_of(&self, wanted: &Wanted) -> bool {
+        let turn = wanted.place.turn;
+        self.rows(&wanted.path)
+            .any(|row| row.operation.is_none() && row.turn == turn)
+    }
 }
 
 /// From where on the rows that were found are not those of a beginning, in order.
