@@ -39,6 +39,7 @@ mod oracle_forks;
 mod processes;
 mod progress_laws;
 mod properties;
+mod rewind_reports;
 mod salvage;
 mod scene;
 mod schema;

@@ -139,7 +139,7 @@ pub(super) fn states_at(changes: Vec<ChangeRow>, point: &Point) -> BTreeMap<Path
 }
 
 /// A state with its content.
-fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
+pub(super) fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
     Ok(match state {
         StateRow::Absent => FileState::Absent,
         StateRow::Directory => FileState::Directory,
