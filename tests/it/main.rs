@@ -29,6 +29,7 @@ mod crash;
 mod crash_import;
 mod examples;
 mod examples_phases;
+mod file_drivers;
 mod file_scenarios;
 mod floors;
 mod fork_edges;
