@@ -50,7 +50,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         );
         let room = out.width().saturating_sub(head.chars().count() + 2);
         let line = format!("{head}  {}", fit(&told(point), room.max(8)));
-        let style = if point.tool.is_some() {
+        let style = if point.text.is_none() {
             Style::Dim
         } else {
             Style::Bold
@@ -65,7 +65,8 @@ fn told(point: &RestorePoint) -> String {
     let what = match (&point.tool, &point.text) {
         (Some(tool), _) => format!("before {tool}"),
         (None, Some(text)) => text.clone(),
-        (None, None) => String::new(),
+        (None, None) if point.id == "@start" => String::new(),
+        (None, None) => "before a call that is not stored".to_owned(),
     };
     if point.labels.is_empty() {
         return what;

@@ -107,8 +107,11 @@ impl Capture {
         match &self.project {
             Some(project) if !id.starts_with('@') => {
                 let key = SessionKey::new(project, id)?;
-                let folder = std::env::current_dir()?;
-                let new = NewSession::with_key(key).cwd(folder.to_string_lossy());
+                let mut new = NewSession::with_key(key);
+                // A folder that no text names is allowed with `rewind --root` instead.
+                if let Some(folder) = std::env::current_dir()?.to_str() {
+                    new = new.cwd(folder);
+                }
                 Ok(store.sessions().get_or_create(new)?)
             }
             project => session(&store, id, project.as_deref()),

@@ -269,7 +269,7 @@ impl RewindReport {
 pub struct RestorePoint {
     /// Its name: a prompt's uuid, or a tool-use id.
     pub id: String,
-    /// The tool, if it is a call.
+    /// The tool, if it is a call that is stored.
     pub tool: Option<String>,
     /// The beginning of what the prompt says.
     pub text: Option<String>,

@@ -546,8 +546,18 @@ fn track_makes_a_session_only_if_told_a_project() {
         .iter()
         .find(|info| info["session_id"] == "s9");
     assert_eq!(made.unwrap()["cwd"], json!(folder));
-    // It is there now, and the call alone is a point of it.
+    // It is there now, and the call alone is a point of it, found and listed.
     fs::write(desk.path("a.txt"), "x").unwrap();
+    desk.ok(&["track", "s9", "before", "--tool", "toolu_other", "b.txt"]);
+    let points = desk.run(&["points", "s9", "--json"]).json();
+    let points = points["points"].as_array().unwrap();
+    let ids: Vec<&Value> = points.iter().map(|point| &point["id"]).collect();
+    assert_eq!(ids, ["@start", "t", "toolu_other"]);
+    let changed = |at: usize| points[at]["changed"].as_array().unwrap().len();
+    assert_eq!((changed(1), changed(2)), (2, 1));
+    let told = desk.ok(&["points", "s9"]);
+    assert!(told.contains("before a call that is not stored"), "{told}");
+    desk.ok(&["label", "s9", "toolu_o", "the other"]);
     desk.ok(&["rewind", "s9", "--to", "t", "--restore", "files"]);
     assert!(!desk.path("a.txt").exists());
 }
@@ -817,4 +827,43 @@ fn a_plan_is_read_at_80_columns_with_its_differences() {
         "{plan}"
     );
     assert_eq!(desk.read("a.txt"), "one\n2\nthree\n");
+}
+
+#[test]
+fn another_session_at_work_in_the_same_folder_is_warned_of() {
+    let desk = Desk::new();
+    desk.prompt("go");
+    desk.write("toolu_1", "a.txt", "1\n");
+    let args = [
+        "track",
+        "s2",
+        "before",
+        "--tool",
+        "t",
+        "--project",
+        "shop",
+        "b.txt",
+    ];
+    let told = desk.ok(&args);
+    let warning = "warning: session `shop/s1` is changing files below";
+    assert!(told.contains(warning), "{told}");
+    // Its own edit is not undone by the other's rewind.
+    fs::write(desk.path("b.txt"), "s2\n").unwrap();
+    desk.ok(&["track", "s2", "after", "--tool", "t"]);
+    desk.ok(&["rewind", "s1", "--to", "@start", "--restore", "files"]);
+    assert!(desk.path("b.txt").exists() && !desk.path("a.txt").exists());
+}
+
+#[test]
+fn after_a_rewind_of_files_alone_the_model_is_told() {
+    let desk = Desk::new();
+    let point = desk.prompt("go");
+    desk.write("toolu_1", "a.txt", "1\n");
+    desk.ok(&["rewind", "s1", "--to", &point, "--restore", "files"]);
+    let context = desk.ok(&["show", "s1", "--context", "--json"]);
+    assert!(context.contains("are no longer on disk"), "{context}");
+    assert!(context.contains("a.txt"), "{context}");
+    desk.ok(&["undo", "s1"]);
+    let context = desk.ok(&["show", "s1", "--context", "--json"]);
+    assert!(!context.contains("no longer on disk"), "{context}");
 }
