@@ -177,3 +177,52 @@ fn a_plan_shows_what_each_file_holds_and_is_to_hold() {
         ErrorKind::NotFound
     );
 }
+
+#[test]
+fn a_rewind_that_was_undone_is_in_nobodys_way() {
+    let test = TestStore::new();
+    let session = session(&test);
+    let point = prompt(&session);
+    write(&test, &session, "t1", "a.txt", "1\n");
+    let said = NewMessage::assistant("done");
+    session.messages().append(said).unwrap();
+    let fork = session.fork(&Default::default()).unwrap();
+    let files = |point: &str| RewindOptions::to(point).restore(Restore::Files);
+    let action = |session: &Session, point: &str| {
+        let plan = session.plan_rewind(&files(point)).unwrap();
+        plan.report().files[0].action
+    };
+    let rewind = |session: &Session| {
+        let plan = session.plan_rewind(&files("@last")).unwrap();
+        session.rewind(&plan).unwrap().operation
+    };
+    // Another session's rewind is a change of its own, until it is undone; done again it is one.
+    let other = rewind(&fork);
+    assert_eq!(action(&session, &point), FileAction::Unchanged);
+    fs::write(test.path("a.txt"), "1\n").unwrap();
+    assert_eq!(action(&session, &point), FileAction::Conflict);
+    fs::remove_file(test.path("a.txt")).unwrap();
+    let undo = fork.undo(other).unwrap().operation;
+    assert_eq!(action(&session, &point), FileAction::Delete);
+    let redo = fork.undo(undo).unwrap().operation;
+    fs::write(test.path("a.txt"), "1\n").unwrap();
+    assert_eq!(action(&session, &point), FileAction::Conflict);
+    fs::remove_file(test.path("a.txt")).unwrap();
+    fork.undo(redo).unwrap();
+    assert_eq!(action(&session, &point), FileAction::Delete);
+
+    // Neither is it in the way of an undo: two rewinds are taken back one by one.
+    let second = prompt(&session);
+    write(&test, &session, "t2", "a.txt", "2\n");
+    let to = |point: &str| {
+        let plan = session.plan_rewind(&files(point)).unwrap();
+        session.rewind(&plan).unwrap().operation
+    };
+    let (nearer, farther) = (to(&second), to(&point));
+    assert!(!test.path("a.txt").exists());
+    session.undo(farther).unwrap();
+    assert_eq!(fs::read(test.path("a.txt")).unwrap(), b"1\n");
+    let undone = session.undo(nearer).unwrap();
+    assert_eq!(undone.files[0].action, FileAction::Restore);
+    assert_eq!(fs::read(test.path("a.txt")).unwrap(), b"2\n");
+}

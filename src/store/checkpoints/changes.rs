@@ -6,7 +6,8 @@ use super::points::Point;
 use crate::error::Result;
 use crate::store::history::History;
 use crate::tables::file_changes::{self, ChangeRow};
-use crate::tables::messages;
+use crate::tables::file_states::StateRow;
+use crate::tables::{messages, rewinds};
 
 /// The changes of a session in the order in which they were committed: its own, and those that it
 /// inherits. A change is inherited with the message that it belongs to.
@@ -51,4 +52,30 @@ pub(super) fn is_since(change: &ChangeRow, point: &Point) -> bool {
             _ => message.is_some_and(|message| change.seen_message >= message),
         },
     }
+}
+
+/// A path's changes without the rewinds that were undone and their undos, where nothing came in
+/// between: together they changed nothing, whosever they were.
+pub(super) fn without_undone(db: &Connection, changes: Vec<ChangeRow>) -> Result<Vec<ChangeRow>> {
+    let mut standing: Vec<ChangeRow> = Vec::new();
+    for change in changes {
+        let undoes = match change.operation {
+            Some(operation) => rewinds::get(db, operation)?.and_then(|rewind| rewind.undoes),
+            None => None,
+        };
+        let takes_back = |last: &ChangeRow| {
+            let same = |one: &Option<StateRow>, other: &StateRow| {
+                one.as_ref().is_some_and(|one| one.is(other))
+            };
+            undoes.is_some()
+                && last.operation == undoes
+                && same(&change.after, &last.before)
+                && same(&last.after, &change.before)
+        };
+        match standing.last().is_some_and(takes_back) {
+            true => drop(standing.pop()),
+            false => standing.push(change),
+        }
+    }
+    Ok(standing)
 }
