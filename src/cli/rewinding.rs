@@ -8,6 +8,7 @@ use turnkeep::{
     FileAction, FileOptions, FileOutcome, FileReport, Restore, RewindOptions, RewindPlan,
     RewindReport, Session, Store,
 };
+use unicode_width::UnicodeWidthStr;
 
 use super::diff::show_differences;
 use super::fail::Failure;
@@ -224,10 +225,10 @@ fn show_files(out: &mut Out, report: &RewindReport) -> Result<(), Failure> {
         let word = out.styled(style, &pad(word, 11));
         let path = path(&file.path);
         let reason = file.reason.as_deref().map(harmless_line);
-        let taken = 24 + path.chars().count();
+        let taken = 24 + path.width();
         let head = format!("{word}  {}  {path}", pad(&lines, 9));
         match reason {
-            Some(reason) if taken + 2 + reason.chars().count() <= out.width() => {
+            Some(reason) if taken + 2 + reason.width() <= out.width() => {
                 out.line(&format!("{head}: {reason}"))?;
             }
             Some(reason) => {
