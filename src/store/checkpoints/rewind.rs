@@ -13,7 +13,7 @@ use super::apply::{Applied, apply, temp_name};
 use super::plan::{Bounds, PlannedFile, Trees, judge};
 use super::roots::{real_folder, roots_of};
 use super::states::missing_folders;
-use super::{Files, covered, finish, stale};
+use super::{covered, finish, stale};
 use crate::error::{Error, Result};
 use crate::model::{
     FileAction, FileOptions, FileOutcome, FileReport, Restore, RewindOptions, RewindReport,
@@ -137,19 +137,6 @@ impl Session {
             })?;
         }
         Ok(report)
-    }
-}
-
-impl Files {
-    /// The conflicts, and all else, that a rewind of the files to a point would meet.
-    ///
-    /// # Errors
-    /// As [`Session::plan_rewind`].
-    pub fn look(&self, point: &str) -> Result<RewindReport> {
-        let options = RewindOptions::to(point)
-            .restore(Restore::Files)
-            .while_pending(true);
-        Ok(self.session.plan_rewind(&options)?.report)
     }
 }
 
