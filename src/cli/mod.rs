@@ -3,19 +3,28 @@
 
 mod append;
 mod branches;
+mod cat;
+mod checkout;
+mod checkpoints;
 mod completions;
 mod delete;
 mod demo;
+mod diff;
 mod export;
 mod fail;
 mod fork;
 mod import;
+mod label;
 mod lineage;
 mod ls;
+mod operations;
 mod out;
 mod place;
+mod points;
 mod rename;
 mod resume;
+mod rewind;
+mod rewinding;
 mod salvage;
 mod scene;
 mod scratch;
@@ -23,6 +32,8 @@ mod show;
 mod tag;
 mod task;
 mod tool;
+mod track;
+mod undo;
 mod verify;
 
 use std::ffi::OsString;
@@ -39,11 +50,13 @@ enum Done {
     All,
     /// Something was left out, and has been said.
     Part,
+    /// Something stood in the way of all of it, and has been said.
+    Nothing,
 }
 
 type Outcome = Result<Done, Failure>;
 
-/// Keep an AI agent's sessions in one SQLite file: import, read, resume and fork them.
+/// Keep an AI agent's sessions in one SQLite file: import, read, resume, fork and rewind them.
 #[derive(Debug, Parser)]
 #[command(name = "turnkeep", version, max_term_width = 80)]
 #[command(
@@ -86,6 +99,15 @@ enum Command {
     Scratch(scratch::Args),
     Scene(scene::Args),
     Task(task::Args),
+    Track(track::Args),
+    Points(points::Args),
+    Label(label::Args),
+    Rewind(rewind::Args),
+    Undo(undo::Args),
+    Operations(operations::Args),
+    Cat(cat::Args),
+    Checkout(checkout::Args),
+    Checkpoints(checkpoints::Args),
     Rename(rename::Args),
     Tag(tag::Args),
     Delete(delete::Args),
@@ -146,6 +168,15 @@ pub fn main() -> ExitCode {
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),
         Command::Task(args) => task::run(&call, &args),
+        Command::Track(args) => track::run(&call, &args),
+        Command::Points(args) => points::run(&call, &args),
+        Command::Label(args) => label::run(&call, &args),
+        Command::Rewind(args) => rewind::run(&call, &args),
+        Command::Undo(args) => undo::run(&call, &args),
+        Command::Operations(args) => operations::run(&call, &args),
+        Command::Cat(args) => cat::run(&call, &args),
+        Command::Checkout(args) => checkout::run(&call, &args),
+        Command::Checkpoints(args) => checkpoints::run(&call, &args),
         Command::Rename(args) => rename::run(&call, &args),
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),
@@ -157,6 +188,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(Done::All) => ExitCode::SUCCESS,
         Ok(Done::Part) => ExitCode::from(fail::PART),
+        Ok(Done::Nothing) => ExitCode::from(fail::CONFLICT),
         Err(failure) => failure.report(call.json),
     }
 }

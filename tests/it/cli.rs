@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Turnkeep, fixture_path};
 
-fn keys(value: &Value) -> Vec<&str> {
+pub fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value
         .as_object()
         .unwrap()
@@ -489,6 +489,10 @@ fn every_command_is_documented_and_explains_itself() {
             "docs/CLI.md has no heading with {name}"
         );
         insta::assert_snapshot!(format!("help_{name}"), program.run(&[name, "--help"]).out);
+    }
+    for moment in ["before", "after"] {
+        let help = program.run(&["track", "s", moment, "--help"]).out;
+        insta::assert_snapshot!(format!("help_track_{moment}"), help);
     }
 }
 

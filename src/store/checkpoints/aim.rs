@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::changes::without_undone;
 use super::plan::{Wanted, wanted};
 use super::points::{Point, find, text_of};
 use crate::error::{Error, Result};
@@ -230,8 +231,9 @@ fn undone(db: &Connection, rewind: &RewindRow) -> Result<Vec<Wanted>> {
         else {
             continue;
         };
-        let last = file_changes::last_of_path(db, &file.path)?;
-        let is_last = last.is_some_and(|last| last.id == change);
+        let later = file_changes::of_path(db, &file.path, change)?;
+        let later = without_undone(db, later)?;
+        let is_last = matches!(&later[..], [only] if only.id == change);
         found.push(Wanted {
             path: file.path,
             target: file.before,

@@ -12,7 +12,7 @@ use super::changes::{is_since, visible};
 use super::points::{Point, find};
 use super::roots::{base_of, real_folder, roots_of};
 use crate::error::{Error, Result};
-use crate::model::{CheckedOut, FileState, NotKept};
+use crate::model::{CheckedOut, FileState, NotKept, Restore, RewindOptions, RewindReport};
 use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
@@ -23,6 +23,17 @@ use crate::workspace::replace::make_folder;
 use crate::workspace::tree::Tree;
 
 impl Files {
+    /// The conflicts, and all else, that a rewind of the files to a point would meet.
+    ///
+    /// # Errors
+    /// As [`Session::plan_rewind`].
+    pub fn look(&self, point: &str) -> Result<RewindReport> {
+        let options = RewindOptions::to(point)
+            .restore(Restore::Files)
+            .while_pending(true);
+        Ok(self.session.plan_rewind(&options)?.report().clone())
+    }
+
     /// What lay at a path at a restore point: the state before the first change since, else the
     /// state that the last change before it left. Contents are checked against their hash.
     ///
@@ -139,7 +150,7 @@ pub(super) fn states_at(changes: Vec<ChangeRow>, point: &Point) -> BTreeMap<Path
 }
 
 /// A state with its content.
-fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
+pub(super) fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
     Ok(match state {
         StateRow::Absent => FileState::Absent,
         StateRow::Directory => FileState::Directory,

@@ -10,6 +10,7 @@ mod apply;
 pub(super) mod binding;
 mod capture;
 mod changes;
+mod contents;
 mod covered;
 mod finish;
 mod looking;
