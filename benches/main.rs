@@ -12,9 +12,10 @@ mod import;
 mod kit;
 mod list;
 mod read;
+mod search;
 mod size;
 
-const BESIDE: [(&str, fn()); 13] = [
+const BESIDE: [(&str, fn()); 14] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -27,6 +28,7 @@ const BESIDE: [(&str, fn()); 13] = [
     ("forks::growth", forks::growth),
     ("forks::read", forks::fork_beside_source),
     ("forks::chain", forks::chain_beside_plain),
+    ("search", search::run),
     ("size", size::print),
 ];
 

@@ -57,8 +57,9 @@ pub use exchange::{
 };
 pub use model::{
     AppendOptions, Appended, Cursor, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession,
-    Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall,
-    ToolState, TranscriptKey,
+    Role, SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole, SessionFilter,
+    SessionInfo, SessionKey, SessionPage, Settle, Settled, Snippet, ToolCall, ToolState,
+    TranscriptKey,
 };
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,

@@ -12,13 +12,16 @@ mod fork;
 mod import;
 mod lineage;
 mod ls;
+mod moment;
 mod out;
 mod place;
+mod reindex;
 mod rename;
 mod resume;
 mod salvage;
 mod scene;
 mod scratch;
+mod search;
 mod show;
 mod tag;
 mod task;
@@ -76,6 +79,7 @@ enum Command {
     Import(import::Args),
     Ls(ls::Args),
     Show(show::Args),
+    Search(search::Args),
     Export(export::Args),
     Append(append::Args),
     Resume(resume::Args),
@@ -90,6 +94,7 @@ enum Command {
     Tag(tag::Args),
     Delete(delete::Args),
     Verify(verify::Args),
+    Reindex(reindex::Args),
     Salvage(salvage::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -136,6 +141,7 @@ pub fn main() -> ExitCode {
         Command::Import(args) => import::run(&call, &args),
         Command::Ls(args) => ls::run(&call, &args),
         Command::Show(args) => show::run(&call, &args),
+        Command::Search(args) => search::run(&call, &args),
         Command::Export(args) => export::run(&call, &args),
         Command::Append(args) => append::run(&call, &args),
         Command::Resume(args) => resume::run(&call, &args),
@@ -150,6 +156,7 @@ pub fn main() -> ExitCode {
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),
         Command::Verify(args) => verify::run(&call, &args),
+        Command::Reindex(args) => reindex::run(&call, &args),
         Command::Salvage(args) => salvage::run(&call, &args),
         Command::Demo(args) => demo::run(&call, &args),
         Command::Completions(args) => completions::run(&args),

@@ -5,6 +5,7 @@ mod fork;
 mod key;
 mod lease;
 pub(crate) mod message;
+pub(crate) mod search;
 mod session;
 mod tool;
 
@@ -13,5 +14,8 @@ pub use fork::{ForkOptions, Kin, Lineage};
 pub use key::{SessionKey, TranscriptKey};
 pub use lease::Lease;
 pub use message::{NewMessage, Role};
+pub use search::{
+    SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole, Snippet,
+};
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};
 pub use tool::{Settle, Settled, ToolCall, ToolState};

@@ -22,6 +22,7 @@ mod resume;
 mod salvage;
 mod scene;
 mod scratchpad;
+mod search;
 mod session;
 mod session_store;
 mod sessions;
@@ -29,6 +30,7 @@ mod tasks;
 mod tools;
 mod transcript;
 mod verify;
+mod way;
 mod window;
 mod write;
 

@@ -6,19 +6,17 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use super::context::{self, Context};
-use super::conversation;
 use super::history::History;
 use super::phases::Phase;
 use super::scratchpad;
 use super::session::Session;
 use super::tools::{calls, pending_of};
+use super::way::way_to;
 use super::write::SessionTx;
 use crate::error::{Error, Result};
 use crate::model::ToolCall;
 use crate::tables::messages::{self, LightKind};
 use crate::tables::{tool_calls, tool_results, transcripts};
-use crate::transcript::chain::walk;
-use crate::transcript::compaction::Boundary;
 use crate::transcript::context::OpenEnd;
 
 /// The scratchpad keys under which an app's own words for the scene are kept, so that forks and
@@ -164,36 +162,23 @@ fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent>
                 .flatten(),
         );
     }
-    let (rows, line) = conversation::main_line(db, history, 0)?;
-    let mut seen: HashSet<i64> = HashSet::new();
     let mut counted: HashMap<String, Tokens> = HashMap::new();
     let mut rounds: HashMap<String, bool> = HashMap::new();
-    let mut next = head;
-    while let Some(at) = next.take() {
-        let chain = walk(&line, at, |boundary| {
-            conversation::preserved(db, history, boundary)
-        })?;
-        let places = conversation::whole(db, history, &line, &chain)?;
-        for place in places {
-            let row = &rows[place];
-            if row.kind != LightKind::Assistant || !seen.insert(row.id) {
-                continue;
-            }
-            let response = &line.links[place].response;
-            let response = response.clone().unwrap_or_else(|| row.id.to_string());
-            // Early entries of a response hold partial counts: the last one's stand.
-            counted.insert(response.clone(), tokens(messages::usage(db, row.id)?));
-            for call in calls.get(&row.id).into_iter().flatten() {
-                let answered = rounds.entry(response.clone()).or_insert(true);
-                *answered = *answered && results.contains(call);
-            }
+    way_to(db, history, head, |rows, line, place| {
+        let row = &rows[place];
+        if row.kind != LightKind::Assistant {
+            return Ok(());
         }
-        let first = chain.places.first().map(|place| &rows[*place]);
-        next = match first.filter(|first| first.kind == LightKind::Boundary) {
-            Some(boundary) => before(db, history, boundary.id)?.filter(|id| !seen.contains(id)),
-            None => None,
-        };
-    }
+        let response = &line.links[place].response;
+        let response = response.clone().unwrap_or_else(|| row.id.to_string());
+        // Early entries of a response hold partial counts: the last one's stand.
+        counted.insert(response.clone(), tokens(messages::usage(db, row.id)?));
+        for call in calls.get(&row.id).into_iter().flatten() {
+            let answered = rounds.entry(response.clone()).or_insert(true);
+            *answered = *answered && results.contains(call);
+        }
+        Ok(())
+    })?;
     spent.rounds = rounds.values().filter(|answered| **answered).count() as u64;
     for tokens in counted.values() {
         spent.tokens.input += tokens.input;
@@ -202,23 +187,6 @@ fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent>
         spent.tokens.cache_write += tokens.cache_write;
     }
     Ok(spent)
-}
-
-/// The message that a compacted history ended with.
-fn before(db: &Connection, history: &History, boundary: i64) -> Result<Option<i64>> {
-    let (Some(place), Some(entry)) = (
-        messages::place_of(db, boundary)?,
-        messages::entry(db, boundary)?,
-    ) else {
-        return Ok(None);
-    };
-    let (Some(part), Some(uuid)) = (
-        history.part_of(&place),
-        Boundary::read(&entry).logical_parent,
-    ) else {
-        return Ok(None);
-    };
-    history.find_in(db, part, &uuid)
 }
 
 fn tokens(counts: [Option<i64>; 4]) -> Tokens {

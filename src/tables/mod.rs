@@ -14,6 +14,7 @@ pub(crate) mod operations;
 pub(crate) mod phase_claims;
 pub(crate) mod salvage;
 pub(crate) mod scratchpad;
+pub(crate) mod search;
 pub(crate) mod session_files;
 pub(crate) mod sessions;
 pub(crate) mod tool_attempts;

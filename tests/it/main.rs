@@ -40,6 +40,7 @@ mod scene;
 mod schema;
 mod scratchpad;
 mod sdk;
+mod search;
 mod session_store;
 mod tasks;
 mod tools;
