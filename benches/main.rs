@@ -14,8 +14,9 @@ mod list;
 mod read;
 mod search;
 mod size;
+mod usage;
 
-const BESIDE: [(&str, fn()); 14] = [
+const BESIDE: [(&str, fn()); 15] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -30,6 +31,7 @@ const BESIDE: [(&str, fn()); 14] = [
     ("forks::chain", forks::chain_beside_plain),
     ("search", search::run),
     ("size", size::print),
+    ("usage::by_day", usage::by_day),
 ];
 
 fn main() {

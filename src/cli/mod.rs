@@ -26,6 +26,7 @@ mod show;
 mod tag;
 mod task;
 mod tool;
+mod usage;
 mod verify;
 
 use std::ffi::OsString;
@@ -80,6 +81,7 @@ enum Command {
     Ls(ls::Args),
     Show(show::Args),
     Search(search::Args),
+    Usage(usage::Args),
     Export(export::Args),
     Append(append::Args),
     Resume(resume::Args),
@@ -142,6 +144,7 @@ pub fn main() -> ExitCode {
         Command::Ls(args) => ls::run(&call, &args),
         Command::Show(args) => show::run(&call, &args),
         Command::Search(args) => search::run(&call, &args),
+        Command::Usage(args) => usage::run(&call, &args),
         Command::Export(args) => export::run(&call, &args),
         Command::Append(args) => append::run(&call, &args),
         Command::Resume(args) => resume::run(&call, &args),

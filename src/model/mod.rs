@@ -8,6 +8,7 @@ pub(crate) mod message;
 pub(crate) mod search;
 mod session;
 mod tool;
+mod usage;
 
 pub use append::{AppendOptions, Appended};
 pub use fork::{ForkOptions, Kin, Lineage};
@@ -19,3 +20,4 @@ pub use search::{
 };
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};
 pub use tool::{Settle, Settled, ToolCall, ToolState};
+pub use usage::{PriceTable, UsageBy, UsageQuery, UsageReport, UsageRow, Used};

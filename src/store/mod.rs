@@ -29,6 +29,7 @@ mod sessions;
 mod tasks;
 mod tools;
 mod transcript;
+mod usage;
 mod verify;
 mod way;
 mod window;

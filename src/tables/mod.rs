@@ -21,6 +21,7 @@ pub(crate) mod tool_attempts;
 pub(crate) mod tool_calls;
 pub(crate) mod tool_results;
 pub(crate) mod transcripts;
+pub(crate) mod usage;
 
 /// What an index says and the row it leads to do not agree. SQLite takes indexed columns from the
 /// index itself, so readers that go by an index join the row by its id and compare.

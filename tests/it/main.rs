@@ -45,4 +45,5 @@ mod session_store;
 mod tasks;
 mod tools;
 mod transcripts;
+mod usage;
 mod writers;
