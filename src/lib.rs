@@ -58,8 +58,8 @@ pub use exchange::{
 pub use model::{
     AppendOptions, Appended, Cursor, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession,
     PriceTable, Role, SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole,
-    SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled, Snippet, ToolCall,
-    ToolState, TranscriptKey, UsageBy, UsageQuery, UsageReport, UsageRow, Used,
+    SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled, Snippet, SqlValue,
+    ToolCall, ToolState, TranscriptKey, UsageBy, UsageQuery, UsageReport, UsageRow, Used,
 };
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Finding, Line,

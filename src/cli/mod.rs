@@ -23,6 +23,7 @@ mod scene;
 mod scratch;
 mod search;
 mod show;
+mod sql;
 mod tag;
 mod task;
 mod tool;
@@ -82,6 +83,7 @@ enum Command {
     Show(show::Args),
     Search(search::Args),
     Usage(usage::Args),
+    Sql(sql::Args),
     Export(export::Args),
     Append(append::Args),
     Resume(resume::Args),
@@ -145,6 +147,7 @@ pub fn main() -> ExitCode {
         Command::Show(args) => show::run(&call, &args),
         Command::Search(args) => search::run(&call, &args),
         Command::Usage(args) => usage::run(&call, &args),
+        Command::Sql(args) => sql::run(&call, &args),
         Command::Export(args) => export::run(&call, &args),
         Command::Append(args) => append::run(&call, &args),
         Command::Resume(args) => resume::run(&call, &args),

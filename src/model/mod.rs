@@ -7,6 +7,7 @@ mod lease;
 pub(crate) mod message;
 pub(crate) mod search;
 mod session;
+mod sql;
 mod tool;
 mod usage;
 
@@ -19,5 +20,6 @@ pub use search::{
     SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole, Snippet,
 };
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};
+pub use sql::SqlValue;
 pub use tool::{Settle, Settled, ToolCall, ToolState};
 pub use usage::{PriceTable, UsageBy, UsageQuery, UsageReport, UsageRow, Used};

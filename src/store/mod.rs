@@ -26,6 +26,7 @@ mod search;
 mod session;
 mod session_store;
 mod sessions;
+mod sql;
 mod tasks;
 mod tools;
 mod transcript;

@@ -35,6 +35,7 @@ mod oracle;
 mod oracle_forks;
 mod processes;
 mod properties;
+mod questions;
 mod salvage;
 mod scene;
 mod schema;
