@@ -103,7 +103,7 @@ pub fn scan() {
                 files
                     .watch(format!("toolu_{round}"), &WatchOptions::new())
                     .unwrap(),
-            )
+            );
         });
         for file in 0..10 {
             fs::write(

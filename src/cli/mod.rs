@@ -17,10 +17,12 @@ mod import;
 mod label;
 mod lineage;
 mod ls;
+mod moment;
 mod operations;
 mod out;
 mod place;
 mod points;
+mod reindex;
 mod rename;
 mod resume;
 mod rewind;
@@ -28,12 +30,15 @@ mod rewinding;
 mod salvage;
 mod scene;
 mod scratch;
+mod search;
 mod show;
+mod sql;
 mod tag;
 mod task;
 mod tool;
 mod track;
 mod undo;
+mod usage;
 mod verify;
 
 use std::ffi::OsString;
@@ -89,6 +94,9 @@ enum Command {
     Import(import::Args),
     Ls(ls::Args),
     Show(show::Args),
+    Search(search::Args),
+    Usage(usage::Args),
+    Sql(sql::Args),
     Export(export::Args),
     Append(append::Args),
     Resume(resume::Args),
@@ -112,6 +120,7 @@ enum Command {
     Tag(tag::Args),
     Delete(delete::Args),
     Verify(verify::Args),
+    Reindex(reindex::Args),
     Salvage(salvage::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -158,6 +167,9 @@ pub fn main() -> ExitCode {
         Command::Import(args) => import::run(&call, &args),
         Command::Ls(args) => ls::run(&call, &args),
         Command::Show(args) => show::run(&call, &args),
+        Command::Search(args) => search::run(&call, &args),
+        Command::Usage(args) => usage::run(&call, &args),
+        Command::Sql(args) => sql::run(&call, &args),
         Command::Export(args) => export::run(&call, &args),
         Command::Append(args) => append::run(&call, &args),
         Command::Resume(args) => resume::run(&call, &args),
@@ -181,6 +193,7 @@ pub fn main() -> ExitCode {
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),
         Command::Verify(args) => verify::run(&call, &args),
+        Command::Reindex(args) => reindex::run(&call, &args),
         Command::Salvage(args) => salvage::run(&call, &args),
         Command::Demo(args) => demo::run(&call, &args),
         Command::Completions(args) => completions::run(&args),
