@@ -57,6 +57,8 @@ enum Done {
     Part,
     /// Something stood in the way of all of it, and has been said.
     Nothing,
+    /// A command that was run ended so.
+    As(u8),
 }
 
 type Outcome = Result<Done, Failure>;
@@ -202,6 +204,7 @@ pub fn main() -> ExitCode {
         Ok(Done::All) => ExitCode::SUCCESS,
         Ok(Done::Part) => ExitCode::from(fail::PART),
         Ok(Done::Nothing) => ExitCode::from(fail::CONFLICT),
+        Ok(Done::As(code)) => ExitCode::from(code),
         Err(failure) => failure.report(call.json),
     }
 }

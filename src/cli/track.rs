@@ -1,11 +1,15 @@
 //! `turnkeep track`
 
-use std::io;
+use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::PathBuf;
+use std::process::Command;
 
 use clap::Subcommand;
 use serde_json::json;
-use turnkeep::{Captured, FileOptions, NewSession, Session, SessionKey, Store, ToolRef};
+use turnkeep::{
+    Captured, FileOptions, NewSession, Session, SessionKey, Store, ToolRef, WatchOptions,
+};
 
 use super::fail::Failure;
 use super::out::{Out, Style, harmless_line, path};
@@ -35,10 +39,40 @@ enum Moment {
     ///
     /// Without PATH, at all that were kept before it.
     After(Capture),
+    /// Run a command that names no path, and record what it created, changed, moved and deleted
+    ///
+    /// What lies below the session's folder is looked at before and after it; files that git's
+    /// rules leave out are not, and are reported. The program ends as the command does.
+    Watch(Watching),
 }
 
 #[derive(Debug, clap::Args)]
 struct Capture {
+    #[command(flatten)]
+    which: Which,
+
+    /// Files, and paths at which there may be one
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Watching {
+    #[command(flatten)]
+    which: Which,
+
+    /// Look at this folder, not at the session's; may be repeated
+    #[arg(long, value_name = "DIR")]
+    root: Vec<PathBuf>,
+
+    /// The command, behind `--`
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Which call, and what is kept.
+#[derive(Debug, clap::Args)]
+struct Which {
     /// The call's id, as the model gave it
     #[arg(long, value_name = "TOOL_ID")]
     tool: String,
@@ -63,33 +97,30 @@ struct Capture {
     /// Do not keep larger files
     #[arg(long, value_name = "N")]
     max_file_bytes: Option<u64>,
-
-    /// Files, and paths at which there may be one
-    #[arg(value_name = "PATH")]
-    paths: Vec<PathBuf>,
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     match &args.moment {
         Moment::Before(capture) => {
-            let session = capture.session(call, &args.id)?;
+            let session = capture.which.session(call, &args.id)?;
             let files = session.files();
             let captured = match &capture.paths[..] {
-                [] => files.before_call(&capture.tool)?,
-                paths => files.before(capture.tool(), seen(&session, paths)?)?,
+                [] => files.before_call(&capture.which.tool)?,
+                paths => files.before(capture.which.tool(), seen(&session, paths)?)?,
             };
             say(call, &session, &captured)
         }
         Moment::After(capture) => {
-            let session = capture.session(call, &args.id)?;
+            let session = capture.which.session(call, &args.id)?;
             let paths = seen(&session, &capture.paths)?;
-            let captured = session.files().after(capture.tool(), paths)?;
+            let captured = session.files().after(capture.which.tool(), paths)?;
             say(call, &session, &captured)
         }
+        Moment::Watch(watching) => watch(call, &args.id, watching),
     }
 }
 
-impl Capture {
+impl Which {
     fn tool(&self) -> ToolRef {
         let mut tool = ToolRef::new(&self.tool);
         if let Some(agent) = &self.agent {
@@ -128,6 +159,54 @@ impl Capture {
         }
         store.with_files(options)
     }
+}
+
+fn watch(call: &Call, id: &str, watching: &Watching) -> Outcome {
+    let session = watching.which.session(call, id)?;
+    let mut options = WatchOptions::new();
+    for root in &watching.root {
+        options = options.root(root);
+    }
+    let watch = session.files().watch(watching.which.tool(), &options)?;
+    let (program, arguments) = watching
+        .command
+        .split_first()
+        .ok_or_else(|| Failure::wrong_use("there is no command"))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if call.json {
+        // What this program says is alone on its output.
+        command.stdout(io::stderr());
+    }
+    let status = command.status();
+    let watched = watch.finish()?;
+    let status = status.map_err(|error| {
+        let name = program.to_string_lossy();
+        Failure::wrong_use(format!("`{name}` cannot be run: {error}"))
+    })?;
+    if call.json {
+        let mut shown = serde_json::to_value(&watched).map_err(io::Error::other)?;
+        shown["session_id"] = json!(session.id());
+        shown["exit_code"] = json!(status.code());
+        Out::new().line(&shown.to_string())?;
+    } else {
+        let mut err = io::stderr().lock();
+        for changed in &watched.changed {
+            writeln!(err, "changed {}", path(changed))?;
+        }
+        for outside in &watched.not_covered {
+            let what = harmless_line(&outside.what);
+            writeln!(
+                err,
+                "not covered: {what}: {} {}",
+                outside.count, outside.reason
+            )?;
+        }
+    }
+    Ok(match status.code() {
+        Some(0) => Done::All,
+        code => Done::As(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+    })
 }
 
 fn seen(session: &Session, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {

@@ -867,3 +867,30 @@ fn after_a_rewind_of_files_alone_the_model_is_told() {
     let context = desk.ok(&["show", "s1", "--context", "--json"]);
     assert!(!context.contains("no longer on disk"), "{context}");
 }
+
+#[test]
+fn a_command_is_watched_and_the_program_ends_as_it_does() {
+    let desk = Desk::new();
+    let point = desk.prompt("tidy up");
+    std::fs::write(desk.path("a.txt"), "before\n").unwrap();
+    let watch = ["track", "s1", "watch", "--tool", "toolu_1"];
+    let script = "echo out; echo after > a.txt; mkdir made; echo b > made/b.txt; exit 3";
+    let ran = desk.run(&[&watch[..], &["--", "sh", "-c", script]].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (3, "out\n"));
+    for line in ["changed ", "a.txt", "made/b.txt"] {
+        assert!(ran.err.contains(line), "{}", ran.err);
+    }
+    let json = [
+        "track", "s1", "watch", "--tool", "toolu_2", "--json", "--", "sh", "-c", "echo x",
+    ];
+    let ran = desk.run(&json);
+    assert_eq!(ran.json()["exit_code"], json!(0));
+    assert_eq!(ran.json()["changed"], json!([]));
+    assert_eq!(ran.err, "x\n");
+    let ran = desk.run(&[&watch[..4], &["toolu_3", "--", "/no/such/program"]].concat());
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("/no/such/program"), "{}", ran.err);
+    desk.ok(&["rewind", "s1", "--to", &point, "--restore", "files"]);
+    assert_eq!(desk.read("a.txt"), "before\n");
+    assert!(!desk.path("made").exists());
+}

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::Files;
 use super::binding::bound;
+use super::paths::{below_root, named_paths, resolve};
 use super::roots::{base_of, roots_of};
 use super::states::{Found, missing_folders};
 use super::watch::finish_open;
@@ -14,14 +15,12 @@ use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{Captured, FileOptions, NotKept, ToolRef};
 use crate::store::history::History;
-use crate::store::ledger::find_call;
 use crate::store::write::SessionTx;
 use crate::tables::file_changes::{self, Bound, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
-use crate::tables::{messages, sessions, tool_calls};
-use crate::transcript::json::Object;
+use crate::tables::sessions;
 use crate::workspace::excludes::Excludes;
-use crate::workspace::path::{absolute, is_within};
+use crate::workspace::path::is_within;
 use crate::workspace::present::{FileId, Present, look};
 
 /// How long after a change of another session below the same folder both are said to be at work.
@@ -156,33 +155,6 @@ pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> 
         }
     }
     Ok(())
-}
-
-/// The paths that a stored call names.
-fn named_paths(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<Vec<PathBuf>> {
-    let row = tx.row()?;
-    let history = History::of(tx.tx(), &row, "")?;
-    let call = match find_call(tx.tx(), &history, row.id, tool_use_id)? {
-        Some(id) => tool_calls::get(tx.tx(), id)?,
-        None => None,
-    };
-    let call = call.ok_or_else(|| Error::NotFound {
-        what: "tool call",
-        id: format!("{tool_use_id}` in session `{}", tx.key()),
-    })?;
-    let entry = messages::entry(tx.tx(), call.message)?;
-    let cwd = entry.as_deref().and_then(|entry| {
-        Object::parse(entry).and_then(|entry| entry.string("cwd").map(|cwd| PathBuf::from(&*cwd)))
-    });
-    let input = String::from_utf8_lossy(&call.input).into_owned();
-    let Some(input) = Object::parse(&input) else {
-        return Ok(Vec::new());
-    };
-    let named = ["file_path", "notebook_path"].into_iter();
-    let paths = named.filter_map(|name| input.string(name).map(|path| PathBuf::from(&*path)));
-    Ok(paths
-        .map(|path| cwd.as_ref().map_or(path.clone(), |cwd| cwd.join(&path)))
-        .collect())
 }
 
 /// One capture within a transaction.
@@ -391,26 +363,4 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         }
         Ok(())
     }
-}
-
-/// A path as it is stored: absolute, folders without links.
-pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
-    let base = match base {
-        Some(base) => base,
-        None if path.is_absolute() => Path::new("/"),
-        None => {
-            let why = "it is relative, and the session has no cwd; give an absolute path";
-            return Err(Error::invalid(path.display().to_string(), why));
-        }
-    };
-    absolute(base, path).map_err(|error| Error::io("finding", path, error))
-}
-
-/// A path below the innermost root that holds it, or as it is.
-fn below_root<'p>(roots: &[PathBuf], path: &'p Path) -> &'p Path {
-    let holding = roots.iter().filter(|root| is_within(root, path));
-    let innermost = holding.max_by_key(|root| root.components().count());
-    innermost
-        .and_then(|root| path.strip_prefix(root).ok())
-        .unwrap_or(path)
 }

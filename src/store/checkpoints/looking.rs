@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::Files;
-use super::capture::resolve;
 use super::changes::{is_since, visible};
+use super::paths::resolve;
 use super::points::{Point, find};
 use super::roots::{base_of, real_folder, roots_of};
 use crate::error::{Error, Result};
@@ -179,10 +179,12 @@ fn write(tree: &Tree, path: &Path, state: &FileState) -> std::io::Result<bool> {
     let written = match state {
         FileState::File { content, mode } => folders(path)
             .and_then(|()| tree.write_beside(path, &temp, content, *mode))
-            .and_then(|()| tree.put(path, &temp)),
+            .and_then(|()| tree.put(path, &temp))
+            .and_then(|()| tree.sync_folder(path)),
         FileState::Symlink { target } => folders(path)
             .and_then(|()| tree.link_beside(path, &temp, target))
-            .and_then(|()| tree.put(path, &temp)),
+            .and_then(|()| tree.put(path, &temp))
+            .and_then(|()| tree.sync_folder(path)),
         _ => return Ok(false),
     };
     written

@@ -15,6 +15,7 @@ mod covered;
 mod finish;
 mod looking;
 mod note;
+mod paths;
 mod plan;
 mod points;
 mod recover;

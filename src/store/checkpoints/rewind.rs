@@ -204,7 +204,7 @@ fn plan(
             options: file_options,
             force: options.force,
             only: only
-                .map(|path| super::capture::resolve(base.as_deref(), path))
+                .map(|path| super::paths::resolve(base.as_deref(), path))
                 .collect::<Result<_>>()?,
         };
         judge(db, aim.wanted(db, &history)?, &bounds)?

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::capture::resolve;
+use super::paths::resolve;
 use super::roots::base_of;
 use crate::error::Result;
 use crate::model::{FileOutcome, FileReport, Restore};
