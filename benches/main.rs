@@ -13,9 +13,11 @@ mod import;
 mod kit;
 mod list;
 mod read;
+mod search;
 mod size;
+mod usage;
 
-const BESIDE: [(&str, fn()); 18] = [
+const BESIDE: [(&str, fn()); 20] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -36,7 +38,9 @@ const BESIDE: [(&str, fn()); 18] = [
     ("files::scan", files::scan),
     ("files::rewind", files::rewind),
     ("files::size", files::size),
+    ("search", search::run),
     ("size", size::print),
+    ("usage::by_day", usage::by_day),
 ];
 
 fn main() {

@@ -58,9 +58,11 @@ pub use exchange::{
 pub use model::{
     AppendOptions, Appended, Captured, CheckedOut, Cursor, FileAction, FileOptions, FileOutcome,
     FileReport, FileState, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession, NotCovered,
-    NotKept, Operation, Restore, RestorePoint, RewindOptions, RewindReport, Role, SessionFilter,
-    SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall, ToolRef, ToolState,
-    TranscriptKey, WatchOptions, Watched,
+    NotKept, Operation, PriceTable, Restore, RestorePoint, RewindOptions, RewindReport, Role,
+    SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole, SessionFilter,
+    SessionInfo, SessionKey, SessionPage, Settle, Settled, Snippet, SqlValue, ToolCall, ToolRef,
+    ToolState, TranscriptKey, UsageBy, UsageQuery, UsageReport, UsageRow, Used, WatchOptions,
+    Watched,
 };
 pub use store::{
     Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files, Finding,

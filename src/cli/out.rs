@@ -1,6 +1,7 @@
 //! How things are printed: whole at 80 columns, coloured on a terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use chrono::{DateTime, Local, TimeZone};
 use turnkeep::Session;
@@ -15,12 +16,14 @@ pub(super) enum Style {
     Bold,
     User,
     Assistant,
+    Good,
     Bad,
 }
 
 /// Where a command prints to.
 pub(super) struct Out {
     to: io::StdoutLock<'static>,
+    terminal: bool,
     colour: bool,
     width: usize,
 }
@@ -35,6 +38,7 @@ impl Out {
             .unwrap_or(80);
         Self {
             to: io::stdout().lock(),
+            terminal,
             colour,
             width: width.max(40),
         }
@@ -45,8 +49,31 @@ impl Out {
         self.width
     }
 
+    /// Whether a person reads it.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.to, "{text}")
+    }
+
+    /// A text on as many lines as it needs, each of them indented.
+    pub(super) fn wrapped(&mut self, text: &str, indent: usize) -> io::Result<()> {
+        let indent = " ".repeat(indent);
+        let how = textwrap::Options::new(self.width)
+            .initial_indent(&indent)
+            .subsequent_indent(&indent);
+        for line in textwrap::wrap(&harmless(text), how) {
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// A question, behind which the answer is typed.
+    pub(super) fn question(&mut self, text: &str) -> io::Result<()> {
+        write!(self.to, "{text}")?;
+        self.to.flush()
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -67,6 +94,7 @@ impl Out {
             Style::Bold => "1",
             Style::User => "1;36",
             Style::Assistant => "1;35",
+            Style::Good => "32",
             Style::Bad => "31",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
@@ -182,6 +210,16 @@ pub(super) fn harmless(text: &str) -> String {
 /// The same, and on one line.
 pub(super) fn harmless_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], "\u{fffd}")
+}
+
+/// A file's path: from the current folder, if it lies below that.
+pub(super) fn path(path: &Path) -> String {
+    let current = std::env::current_dir().and_then(|folder| folder.canonicalize());
+    let below = current
+        .ok()
+        .and_then(|folder| path.strip_prefix(folder).ok());
+    let shown = below.filter(|below| !below.as_os_str().is_empty());
+    harmless_line(&shown.unwrap_or(path).to_string_lossy())
 }
 
 /// Whether a terminal does something else with it than show it: controls, and what turns the

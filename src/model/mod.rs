@@ -7,8 +7,11 @@ mod key;
 mod lease;
 pub(crate) mod message;
 mod rewind;
+pub(crate) mod search;
 mod session;
+mod sql;
 mod tool;
+mod usage;
 
 pub use append::{AppendOptions, Appended};
 pub use files::{
@@ -22,5 +25,10 @@ pub use rewind::{
     FileAction, FileOutcome, FileReport, NotCovered, Operation, Restore, RestorePoint,
     RewindOptions, RewindReport,
 };
+pub use search::{
+    SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole, Snippet,
+};
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};
+pub use sql::SqlValue;
 pub use tool::{Settle, Settled, ToolCall, ToolState};
+pub use usage::{PriceTable, UsageBy, UsageQuery, UsageReport, UsageRow, Used};

@@ -24,13 +24,17 @@ mod resume;
 mod salvage;
 mod scene;
 mod scratchpad;
+mod search;
 mod session;
 mod session_store;
 mod sessions;
+mod sql;
 mod tasks;
 mod tools;
 mod transcript;
+mod usage;
 mod verify;
+mod way;
 mod window;
 mod write;
 

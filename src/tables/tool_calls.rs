@@ -149,6 +149,29 @@ pub(crate) fn by_message(db: &Connection, session: i64) -> Result<IdMap<Vec<Stri
     )
 }
 
+/// The tool that a message's result came out of, and what went into it.
+pub(crate) fn answered(
+    db: &Connection,
+    session: i64,
+    message: i64,
+    tool_use_id: &str,
+) -> Result<Option<(String, Vec<u8>)>> {
+    db.prepare_cached(
+        "SELECT c.name, substr(CAST(m.entry AS BLOB), c.input_at + 1, c.input_bytes)
+         FROM tool_results r
+         JOIN tool_calls c ON c.id = r.call
+         JOIN messages m ON m.id = c.message
+         WHERE r.session = ?1 AND r.tool_use_id = ?2 AND r.message = ?3 LIMIT 1",
+    )?
+    .query_row(params![session, tool_use_id, message], |row| {
+        Ok((
+            row.get(0)?,
+            row.get::<_, Option<Vec<u8>>>(1)?.unwrap_or_default(),
+        ))
+    })
+    .optional()
+}
+
 /// Removes the calls of a session whose messages are gone.
 pub(crate) fn delete_orphans(tx: &Tx<'_>, session: i64) -> Result<usize> {
     tx.prepare_cached(

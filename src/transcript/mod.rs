@@ -17,3 +17,4 @@ pub(crate) mod project_key;
 pub(crate) mod prompt;
 pub(crate) mod reading;
 pub(crate) mod remap;
+pub(crate) mod search;

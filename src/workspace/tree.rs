@@ -163,7 +163,8 @@ impl Tree {
         })?)
     }
 
-    /// Puts what lies beside `rel` as `temp` in its place. A folder is never replaced.
+    /// Puts what lies beside `rel` as `temp` in its place; durable once [`Tree::sync_folder`] was called. A folder is
+    /// never replaced.
     pub(crate) fn put(&self, rel: &Path, temp: &str) -> Result<(), Refused> {
         let place = self.place(rel)?;
         let temp = component(temp)?;
@@ -171,7 +172,15 @@ impl Tree {
         changing("renaming", || {
             place.folder.rename(temp, &place.folder, &place.name)
         })?;
-        Ok(place.sync()?)
+        Ok(())
+    }
+
+    /// Makes durable what was put or removed in the folder of `rel`. One that is gone has nothing to be kept.
+    pub(crate) fn sync_folder(&self, rel: &Path) -> Result<(), Refused> {
+        match self.place(rel) {
+            Err(Refused::Io(error)) if is_absence(&error) => Ok(()),
+            place => Ok(place?.sync()?),
+        }
     }
 
     /// Removes a leftover named `temp` beside `rel`. `false` if there is none, or no folder that could hold it.
@@ -190,12 +199,12 @@ impl Tree {
         Ok(true)
     }
 
-    /// Removes a file or a link.
+    /// Removes a file or a link; durable once [`Tree::sync_folder`] was called.
     pub(crate) fn remove(&self, rel: &Path) -> Result<(), Refused> {
         let place = self.place(rel)?;
         place.refuse_folder()?;
         changing("removing a file", || place.folder.remove_file(&place.name))?;
-        Ok(place.sync()?)
+        Ok(())
     }
 
     /// Removes a folder that is empty. `false` if something is in it, or if there is no folder.

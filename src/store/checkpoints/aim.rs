@@ -2,13 +2,14 @@
 
 use rusqlite::Connection;
 
-use super::changes::is_behind;
+use super::changes::{is_behind, without_undone};
 use super::plan::{Wanted, wanted};
 use super::points::{Point, find, text_of};
 use crate::error::{Error, Result};
 use crate::model::{FileOutcome, Restore, RewindOptions};
 use crate::store::history::History;
 use crate::store::session::Session;
+use crate::tables::file_changes::ChangeRow;
 use crate::tables::rewinds::{self, RewindRow};
 use crate::tables::sessions::SessionRow;
 use crate::tables::{file_changes, messages, scratchpad};
@@ -231,9 +232,15 @@ fn undone(db: &Connection, rewind: &RewindRow) -> Result<Vec<Wanted>> {
         else {
             continue;
         };
-        let mut rest = file_changes::of_path(db, &file.path, change)?.into_iter();
-        let own = rest.next().filter(|own| own.id == change);
-        let is_last = own.is_some_and(|own| !rest.any(|later| is_behind(&later, &own)));
+        let changes = file_changes::of_path(db, &file.path, change)?;
+        let own = changes.first().filter(|own| own.id == change).cloned();
+        let counts = |later: &ChangeRow| {
+            let is_later = |own: &ChangeRow| own.id == later.id || is_behind(later, own);
+            own.as_ref().is_some_and(is_later)
+        };
+        let later = changes.into_iter().filter(counts).collect();
+        let later = without_undone(db, later)?;
+        let is_last = matches!(&later[..], [only] if only.id == change);
         found.push(Wanted {
             path: file.path,
             target: file.before,

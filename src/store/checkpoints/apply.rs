@@ -4,6 +4,7 @@
 //! before anything is touched. Before each step the path must hold what was recorded: what somebody
 //! changed in between is left alone. The same code finishes a rewind that was cut short.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,10 @@ pub(super) fn apply(
             *step = hand.put(file)?;
             stopped = whole && is_stopped(step);
         }
+    }
+    if !stopped {
+        hand.sync_folders(&files, &mut steps);
+        stopped = whole && steps.iter().any(is_stopped);
     }
     for (file, step) in files.iter().zip(&mut steps).rev() {
         if stopped {
@@ -218,7 +223,13 @@ impl Hand<'_> {
         self.clear(file);
         if self.holds(file, &file.after)? && !file.after.is(&file.before) {
             let placed = match self.beside(file, &file.before)? {
-                Step::Ready => self.place(file, &file.before).is_ok(),
+                Step::Ready => {
+                    let placed = self.place(file, &file.before);
+                    let path = relative(file);
+                    // It is as before, durable or not.
+                    let _ = self.tree(file).and_then(|tree| tree.sync_folder(&path));
+                    placed.is_ok()
+                }
                 _ => false,
             };
             if !placed && !self.holds(file, &file.before)? {
@@ -239,6 +250,21 @@ impl Hand<'_> {
     /// Whether a file's path holds a state now.
     fn holds(&mut self, file: &RewindFileRow, state: &StateRow) -> Result<bool> {
         Ok(self.found(file)?.is_ok_and(|found| found.state().is(state)))
+    }
+
+    /// Makes the files' folders durable, each once. A file of one that cannot be is said to have failed.
+    fn sync_folders(&mut self, files: &[RewindFileRow], steps: &mut [Step]) {
+        let mut synced = HashSet::new();
+        for (file, step) in files.iter().zip(steps) {
+            let path = relative(file);
+            let folder = path.parent().map(Path::to_owned);
+            if *step == Step::Done && synced.insert((file.root.clone(), folder)) {
+                let done = self.tree(file).and_then(|tree| tree.sync_folder(&path));
+                if let Err(refused) = done {
+                    *step = failed(&refused);
+                }
+            }
+        }
     }
 
     /// Removes what lies ready beside a file. If that cannot be done, its name tells whose it is.

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::Files;
 use super::binding::bound;
-use super::named::named_paths;
+use super::paths::{below_root, named_paths, resolve};
 use super::roots::{base_of, roots_of};
 use super::states::{Found, missing_folders};
 use super::watch::finish_open;
@@ -20,7 +20,7 @@ use crate::tables::file_changes::{self, Bound, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::sessions;
 use crate::workspace::excludes::Excludes;
-use crate::workspace::path::{absolute, is_within};
+use crate::workspace::path::is_within;
 use crate::workspace::present::{FileId, Present, look};
 
 /// How long after a change of another session below the same folder both are said to be at work.
@@ -364,31 +364,4 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         }
         Ok(())
     }
-}
-
-/// An absolute path as it is stored.
-pub(crate) fn resolve_path(path: &Path) -> Result<PathBuf> {
-    resolve(None, path)
-}
-
-/// A path as it is stored: absolute, folders without links.
-pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
-    let base = match base {
-        Some(base) => base,
-        None if path.is_absolute() => Path::new("/"),
-        None => {
-            let why = "it is relative, and the session has no cwd; give an absolute path";
-            return Err(Error::invalid(path.display().to_string(), why));
-        }
-    };
-    absolute(base, path).map_err(|error| Error::io("finding", path, error))
-}
-
-/// A path below the innermost root that holds it, or as it is.
-fn below_root<'p>(roots: &[PathBuf], path: &'p Path) -> &'p Path {
-    let holding = roots.iter().filter(|root| is_within(root, path));
-    let innermost = holding.max_by_key(|root| root.components().count());
-    innermost
-        .and_then(|root| path.strip_prefix(root).ok())
-        .unwrap_or(path)
 }

@@ -6,7 +6,8 @@ use super::points::Point;
 use crate::error::Result;
 use crate::store::history::{History, Part};
 use crate::tables::file_changes::{self, ChangeRow};
-use crate::tables::{messages, operations};
+use crate::tables::file_states::StateRow;
+use crate::tables::{messages, operations, rewinds};
 
 /// The changes of a session in the order in which they were committed: its own, and those that it
 /// inherits. A change is inherited with the message that it belongs to; a rewind if it came before
@@ -108,4 +109,30 @@ fn position(change: &ChangeRow) -> i64 {
         _ if change.names_prompt => of_turn,
         _ => change.seen_message,
     }
+}
+
+/// A path's changes without the rewinds that were undone and their undos, where nothing came in
+/// between: together they changed nothing, whosever they were.
+pub(super) fn without_undone(db: &Connection, changes: Vec<ChangeRow>) -> Result<Vec<ChangeRow>> {
+    let mut standing: Vec<ChangeRow> = Vec::new();
+    for change in changes {
+        let undoes = match change.operation {
+            Some(operation) => rewinds::get(db, operation)?.and_then(|rewind| rewind.undoes),
+            None => None,
+        };
+        let takes_back = |last: &ChangeRow| {
+            let same = |one: &Option<StateRow>, other: &StateRow| {
+                one.as_ref().is_some_and(|one| one.is(other))
+            };
+            undoes.is_some()
+                && last.operation == undoes
+                && same(&change.after, &last.before)
+                && same(&last.after, &change.before)
+        };
+        match standing.last().is_some_and(takes_back) {
+            true => drop(standing.pop()),
+            false => standing.push(change),
+        }
+    }
+    Ok(standing)
 }

@@ -7,9 +7,8 @@ use rusqlite::Connection;
 
 use super::aim::Aim;
 use super::binding::launched_by;
-use super::capture::resolve_path;
 use super::changes::{self, is_imported, visible};
-use super::named::paths_of;
+use super::paths::{paths_of, resolve_path};
 use super::points::Point;
 use crate::error::Result;
 use crate::model::NotCovered;

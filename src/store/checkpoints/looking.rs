@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::Files;
-use super::capture::resolve;
 use super::changes::{is_since, visible};
+use super::paths::resolve;
 use super::points::{Point, find};
 use super::roots::{base_of, real_folder, roots_of};
 use crate::error::{Error, Result};
-use crate::model::{CheckedOut, FileState, NotKept};
+use crate::model::{CheckedOut, FileState, NotKept, Restore, RewindOptions, RewindReport};
 use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
@@ -23,6 +23,17 @@ use crate::workspace::replace::make_folder;
 use crate::workspace::tree::Tree;
 
 impl Files {
+    /// The conflicts, and all else, that a rewind of the files to a point would meet.
+    ///
+    /// # Errors
+    /// As [`Session::plan_rewind`].
+    pub fn look(&self, point: &str) -> Result<RewindReport> {
+        let options = RewindOptions::to(point)
+            .restore(Restore::Files)
+            .while_pending(true);
+        Ok(self.session.plan_rewind(&options)?.report().clone())
+    }
+
     /// What lay at a path at a restore point: the state before the first change since, else the
     /// state that the last change before it left. Contents are checked against their hash.
     ///
@@ -139,7 +150,7 @@ pub(super) fn states_at(changes: &[ChangeRow], point: &Point) -> BTreeMap<PathRo
 }
 
 /// A state with its content.
-fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
+pub(super) fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
     Ok(match state {
         StateRow::Absent => FileState::Absent,
         StateRow::Directory => FileState::Directory,
@@ -168,10 +179,12 @@ fn write(tree: &Tree, path: &Path, state: &FileState) -> std::io::Result<bool> {
     let written = match state {
         FileState::File { content, mode } => folders(path)
             .and_then(|()| tree.write_beside(path, &temp, content, *mode))
-            .and_then(|()| tree.put(path, &temp)),
+            .and_then(|()| tree.put(path, &temp))
+            .and_then(|()| tree.sync_folder(path)),
         FileState::Symlink { target } => folders(path)
             .and_then(|()| tree.link_beside(path, &temp, target))
-            .and_then(|()| tree.put(path, &temp)),
+            .and_then(|()| tree.put(path, &temp))
+            .and_then(|()| tree.sync_folder(path)),
         _ => return Ok(false),
     };
     written

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::changes::{is_behind, is_copy, is_since, visible};
+use super::changes::{is_behind, is_copy, is_since, visible, without_undone};
 use super::points::Point;
 use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
@@ -100,9 +100,10 @@ pub(super) fn wanted(db: &Connection, history: &History, point: &Point) -> Resul
         let folders = path.ancestors().skip(1);
         let made_folders = folders.take_while(|folder| made.contains(*folder)).count();
         let later = later(db, history, first, &since, &own)?;
+        let expected = later.last().and_then(|last| last.after.clone());
         wanted.push(Wanted {
-            conflict: broken(&later, &own),
-            expected: later.last().and_then(|last| last.after.clone()),
+            conflict: broken(&without_undone(db, later)?, &own),
+            expected,
             path: first.path.clone(),
             target: first.before.clone(),
             made_folders: u32::try_from(made_folders).unwrap_or(0),

@@ -13,11 +13,12 @@ use super::apply::{Applied, apply, temp_name};
 use super::plan::{Bounds, PlannedFile, Trees, judge};
 use super::roots::{real_folder, roots_of};
 use super::states::missing_folders;
-use super::{Files, covered, finish, stale};
+use super::{covered, finish, stale};
 use crate::error::{Error, Result};
 use crate::model::{
     FileAction, FileOptions, FileOutcome, FileReport, Restore, RewindOptions, RewindReport,
 };
+use crate::store::feed::head_uuid;
 use crate::store::history::History;
 use crate::store::session::Session;
 use crate::store::tools::{calls, pending_of};
@@ -30,10 +31,11 @@ use crate::tables::{operations, sessions, transcripts};
 /// What a rewind would do. Nothing was touched to make it.
 #[derive(Clone, Debug)]
 pub struct RewindPlan {
+    pub(super) session: Session,
     options: RewindOptions,
     aim: Aim,
     report: RewindReport,
-    files: Vec<PlannedFile>,
+    pub(super) files: Vec<PlannedFile>,
     head: Option<i64>,
 }
 
@@ -86,7 +88,8 @@ impl Session {
         let lock = self.store().lock_rewinds()?;
         let begun = self.write(|tx| record(tx, self, plan))?;
         let report = match begun {
-            None => plan.report.clone(),
+            // Nothing is left to do.
+            None => plan.settled(),
             Some((row, files)) => {
                 let whole = plan.options.restore == Restore::Both && !plan.options.accept_part;
                 let applied = apply(self.store(), files, whole, false)?;
@@ -112,9 +115,10 @@ impl Session {
         applied: Vec<Applied>,
     ) -> Result<RewindReport> {
         let ended = finish::finish(self.store(), row, &applied)?;
-        let mut report = plan.report.clone();
+        let mut report = plan.settled();
         report.operation = Some(row.operation);
         report.head = ended.head;
+        report.conversation_moved = ended.conversation_moved;
         if !ended.conversation_moved {
             report.removed_prompt = None;
         }
@@ -123,26 +127,16 @@ impl Session {
             if let Some(applied) = applied.iter().find(of) {
                 file.outcome = applied.outcome;
                 file.reason = applied.reason.clone();
-            } else if file.action.leaves() {
-                file.outcome = FileOutcome::Left;
-            } else {
-                file.outcome = FileOutcome::Done;
             }
         }
+        if !report.stale_phases.is_empty() {
+            // What was planned and then not done makes no phase stale.
+            report.stale_phases = self.store().db().read(|db| {
+                let row = self.row(db)?;
+                stale::phases(db, self, &row, plan.options.restore, &report.files)
+            })?;
+        }
         Ok(report)
-    }
-}
-
-impl Files {
-    /// The conflicts, and all else, that a rewind of the files to a point would meet.
-    ///
-    /// # Errors
-    /// As [`Session::plan_rewind`].
-    pub fn look(&self, point: &str) -> Result<RewindReport> {
-        let options = RewindOptions::to(point)
-            .restore(Restore::Files)
-            .while_pending(true);
-        Ok(self.session.plan_rewind(&options)?.report)
     }
 }
 
@@ -162,9 +156,23 @@ impl RewindPlan {
     fn left(&self) -> RewindReport {
         let mut report = self.report.clone();
         for file in &mut report.files {
-            file.outcome = FileOutcome::Left;
+            file.outcome = match file.action {
+                FileAction::Unchanged => FileOutcome::Done,
+                _ => FileOutcome::Left,
+            };
         }
-        report.removed_prompt = None;
+        report
+    }
+
+    /// The report, with what came of each file that needs no hand.
+    fn settled(&self) -> RewindReport {
+        let mut report = self.report.clone();
+        for file in &mut report.files {
+            file.outcome = match file.action.leaves() {
+                true => FileOutcome::Left,
+                false => FileOutcome::Done,
+            };
+        }
         report
     }
 }
@@ -196,7 +204,7 @@ fn plan(
             options: file_options,
             force: options.force,
             only: only
-                .map(|path| super::capture::resolve(base.as_deref(), path))
+                .map(|path| super::paths::resolve(base.as_deref(), path))
                 .collect::<Result<_>>()?,
         };
         judge(db, aim.wanted(db, &history)?, &bounds)?
@@ -215,18 +223,27 @@ fn plan(
             true => covered::not_covered(db, &history, &aim)?,
             false => Vec::new(),
         },
-        head: crate::store::feed::head_uuid(db, &history, target.head)?,
+        head: head_uuid(db, &history, target.head)?,
+        conversation_moved: target.head != head,
         removed_prompt: target.removed_prompt.clone(),
         stale_phases: stale::phases(db, session, &row, options.restore, &reports)?,
         files: reports,
     };
-    Ok(RewindPlan {
+    let mut plan = RewindPlan {
+        session: session.clone(),
         options: options.clone(),
         aim,
         report,
         files,
         head,
-    })
+    };
+    if !plan.may_begin() {
+        plan.report.head = head_uuid(db, &history, head)?;
+        plan.report.conversation_moved = false;
+        plan.report.removed_prompt = None;
+        plan.report.stale_phases.clear();
+    }
+    Ok(plan)
 }
 
 /// Refuses where checkpoints are off, and while a call is open.

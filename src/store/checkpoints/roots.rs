@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::Files;
-use super::capture::resolve;
+use super::paths::resolve;
 use crate::error::{Error, Result};
 use crate::store::history::History;
 use crate::tables::file_states::PathRow;

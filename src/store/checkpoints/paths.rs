@@ -1,6 +1,6 @@
-//! The paths that a tool call names in its input.
+//! Paths: those that a stored call names, and how a path is stored.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
@@ -11,6 +11,7 @@ use crate::store::write::SessionTx;
 use crate::tables::messages;
 use crate::tables::tool_calls::{self, CallRow};
 use crate::transcript::json::Object;
+use crate::workspace::path::{absolute, is_within};
 
 /// The paths that a stored call names.
 pub(super) fn named_paths(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<Vec<PathBuf>> {
@@ -45,4 +46,31 @@ pub(super) fn paths_of(db: &Connection, call: &CallRow) -> Result<Vec<PathBuf>> 
     });
     let seen_from = |path: PathBuf| cwd.as_ref().map_or(path.clone(), |cwd| cwd.join(&path));
     Ok(named.into_iter().map(seen_from).collect())
+}
+
+/// An absolute path as it is stored.
+pub(crate) fn resolve_path(path: &Path) -> Result<PathBuf> {
+    resolve(None, path)
+}
+
+/// A path as it is stored: absolute, folders without links.
+pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
+    let base = match base {
+        Some(base) => base,
+        None if path.is_absolute() => Path::new("/"),
+        None => {
+            let why = "it is relative, and the session has no cwd; give an absolute path";
+            return Err(Error::invalid(path.display().to_string(), why));
+        }
+    };
+    absolute(base, path).map_err(|error| Error::io("finding", path, error))
+}
+
+/// A path below the innermost root that holds it, or as it is.
+pub(super) fn below_root<'p>(roots: &[PathBuf], path: &'p Path) -> &'p Path {
+    let holding = roots.iter().filter(|root| is_within(root, path));
+    let innermost = holding.max_by_key(|root| root.components().count());
+    innermost
+        .and_then(|root| path.strip_prefix(root).ok())
+        .unwrap_or(path)
 }
