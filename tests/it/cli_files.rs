@@ -160,7 +160,10 @@ fn with_checkpoints_off_a_rewind_says_so() {
         (&json!(false), &json!([]))
     );
     let shown = desk.run(&["checkpoints", "s1", "on", "--json"]).json();
-    assert_eq!(shown, json!({"session_id": "s1", "enabled": true, "stored_bytes": 0}));
+    assert_eq!(
+        shown,
+        json!({"session_id": "s1", "enabled": true, "stored_bytes": 0})
+    );
 }
 
 #[test]
