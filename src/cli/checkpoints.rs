@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::out::{Out, harmless_line};
+use super::out::{Out, harmless_line, size};
 use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
@@ -40,14 +40,18 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         files.set_enabled(state == Switch::On)?;
     }
     let enabled = files.is_enabled()?;
+    let bytes = files.stored_bytes()?;
     let mut out = Out::new();
     if call.json {
-        let shown = json!({"session_id": session.id(), "enabled": enabled});
+        let shown = json!({"session_id": session.id(), "enabled": enabled, "stored_bytes": bytes});
         out.line(&shown.to_string())?;
     } else {
         let state = if enabled { "on" } else { "off" };
         let key = harmless_line(&session.key().to_string());
-        out.line(&format!("checkpoints of {key} are {state}"))?;
+        out.line(&format!(
+            "checkpoints of {key} are {state}; {} kept",
+            size(bytes)
+        ))?;
     }
     Ok(Done::All)
 }

@@ -85,7 +85,6 @@ fn cut(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 ///
 /// # Errors
 /// [`Error::Damaged`] if it is not what was stored.
-// Rewinds read by blob; until then only tests do.
 pub(crate) fn read(db: &Connection, store: &Path, id: i64) -> Result<Vec<u8>> {
     content(db, id)?.map_err(|why| Error::Damaged {
         path: store.to_owned(),

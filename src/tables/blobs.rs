@@ -77,6 +77,16 @@ fn is_used(db: &Connection, id: i64) -> Result<bool> {
     .query_row([id], |row| row.get(0))
 }
 
+/// The blobs above the id `after`, by id: at most `limit`.
+pub(crate) fn ids(db: &Connection, after: i64, limit: usize) -> Result<Vec<i64>> {
+    db.prepare_cached("SELECT id FROM blobs WHERE id > ?1 ORDER BY id LIMIT ?2")?
+        .query_map(
+            params![after, i64::try_from(limit).unwrap_or(i64::MAX)],
+            |row| row.get(0),
+        )?
+        .collect()
+}
+
 /// The blobs above the id `after` whose content is that of their parts, by id: at most `limit`.
 pub(crate) fn made_of_parts(db: &Connection, after: i64, limit: usize) -> Result<Vec<i64>> {
     db.prepare_cached(

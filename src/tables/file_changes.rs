@@ -303,6 +303,23 @@ pub(crate) fn blobs_of(db: &Connection, session: i64) -> Result<Vec<i64>> {
     .collect()
 }
 
+/// How many bytes the contents take up that a session's changes and rewinds name.
+pub(crate) fn stored_bytes(db: &Connection, session: i64) -> Result<u64> {
+    db.prepare_cached(
+        "WITH RECURSIVE used (id) AS (
+             SELECT before_blob FROM file_changes WHERE session = ?1
+             UNION SELECT after_blob FROM file_changes WHERE session = ?1
+             UNION SELECT f.before_blob FROM rewind_files f JOIN rewinds USING (operation) WHERE session = ?1
+             UNION SELECT f.after_blob FROM rewind_files f JOIN rewinds USING (operation) WHERE session = ?1
+             UNION SELECT p.part FROM used JOIN blob_parts p ON p.blob = used.id
+         )
+         SELECT coalesce(sum(length(content)), 0) FROM blobs JOIN used USING (id)",
+    )?
+    .query_row([session], |row| {
+        Ok(row.get::<_, i64>(0)?.unsigned_abs())
+    })
+}
+
 /// Removes the changes of a session whose messages no fork shows: those behind `shown_until` in the
 /// main transcript, or all.
 pub(crate) fn delete_behind(tx: &Tx<'_>, session: i64, shown_until: Option<i64>) -> Result<()> {

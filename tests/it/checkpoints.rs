@@ -641,6 +641,19 @@ fn a_deleted_session_leaves_no_rewinds_behind() {
 }
 
 #[test]
+fn a_content_that_is_not_what_was_stored_is_found() {
+    let desk = Desk::new();
+    desk.prompt("one");
+    desk.write("toolu_1", "a.txt", "1\n");
+    assert!(desk.store.verify().unwrap().findings.is_empty());
+    let sql = rusqlite::Connection::open(desk.store.path()).unwrap();
+    sql.execute("UPDATE blobs SET content = x'00'", []).unwrap();
+    let findings = desk.store.verify().unwrap().findings;
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].what.contains("blob"), "{findings:?}");
+}
+
+#[test]
 fn a_salvaged_store_rewinds_as_before() {
     let desk = Desk::new();
     fs::write(desk.path("a.txt"), "0\n").unwrap();

@@ -140,7 +140,7 @@ fn with_checkpoints_off_a_rewind_says_so() {
     desk.prompt("hi");
     assert_eq!(
         desk.ok(&["checkpoints", "s1"]),
-        "checkpoints of shop/s1 are on\n"
+        "checkpoints of shop/s1 are on; 0 bytes kept\n"
     );
     desk.ok(&["checkpoints", "s1", "off"]);
     fs::write(desk.path("orders.txt"), "nothing yet\n").unwrap();
@@ -160,7 +160,10 @@ fn with_checkpoints_off_a_rewind_says_so() {
         (&json!(false), &json!([]))
     );
     let shown = desk.run(&["checkpoints", "s1", "on", "--json"]).json();
-    assert_eq!(shown, json!({"session_id": "s1", "enabled": true}));
+    assert_eq!(
+        shown,
+        json!({"session_id": "s1", "enabled": true, "stored_bytes": 0})
+    );
 }
 
 #[test]

@@ -41,7 +41,7 @@ use super::session::Session;
 use crate::db::Lock;
 use crate::error::{Error, Result};
 use crate::model::Operation;
-use crate::tables::{operations, rewinds, sessions};
+use crate::tables::{file_changes, operations, rewinds, sessions};
 
 /// The files that a session's tool calls changed: capturing them, and looking at how they were.
 #[derive(Clone, Debug)]
@@ -86,6 +86,18 @@ impl Files {
         store.db().read(|db| {
             let row = self.session.row(db)?;
             Ok(store.file_options().enabled && sessions::has_file_checkpoints(db, row.id)?)
+        })
+    }
+
+    /// How many bytes of the store the contents take up that this session's changes name. What other
+    /// sessions name too is counted for each.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the session was deleted.
+    pub fn stored_bytes(&self) -> Result<u64> {
+        self.session.store().db().read(|db| {
+            let row = self.session.row(db)?;
+            Ok(file_changes::stored_bytes(db, row.id)?)
         })
     }
 
