@@ -13,6 +13,7 @@ mod diff;
 mod export;
 mod fail;
 mod fork;
+mod hook;
 mod import;
 mod label;
 mod lineage;
@@ -110,6 +111,7 @@ enum Command {
     Scene(scene::Args),
     Task(task::Args),
     Track(track::Args),
+    Hook(hook::Args),
     Points(points::Args),
     Label(label::Args),
     Rewind(rewind::Args),
@@ -183,6 +185,7 @@ pub fn main() -> ExitCode {
         Command::Scene(args) => scene::run(&call, &args),
         Command::Task(args) => task::run(&call, &args),
         Command::Track(args) => track::run(&call, &args),
+        Command::Hook(args) => hook::run(&call, &args),
         Command::Points(args) => points::run(&call, &args),
         Command::Label(args) => label::run(&call, &args),
         Command::Rewind(args) => rewind::run(&call, &args),

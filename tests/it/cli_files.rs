@@ -897,3 +897,62 @@ fn a_command_is_watched_and_the_program_ends_as_it_does() {
     assert_eq!(desk.read("a.txt"), "before\n");
     assert!(!desk.path("made").exists());
 }
+
+#[test]
+fn a_hook_keeps_files_around_the_clients_edits_and_never_stands_in_the_way() {
+    let desk = Desk::new();
+    let file = desk.path("a.txt");
+    std::fs::write(&file, "before\n").unwrap();
+    let hook = |event: &str, tool: &str, path: &Path| {
+        json!({
+            "session_id": "11111111-0000-4000-8000-000000000001",
+            "transcript_path": "/home/u/.claude/projects/-srv-shop/11111111.jsonl",
+            "cwd": desk.path(""), "hook_event_name": event, "prompt_id": "p1",
+            "tool_name": "Edit", "tool_use_id": tool, "tool_input": {"file_path": path},
+        })
+        .to_string()
+    };
+    let run = |args: &[&str], input: &str| {
+        let ran = desk.program.run_with(&[&["hook"], args].concat(), input);
+        assert_eq!(ran.out, "");
+        (ran.code, ran.err)
+    };
+    assert_eq!(
+        run(&[], &hook("PreToolUse", "toolu_1", &file)),
+        (0, String::new())
+    );
+    std::fs::write(&file, "after\n").unwrap();
+    assert_eq!(
+        run(&[], &hook("PostToolUse", "toolu_1", &file)),
+        (0, String::new())
+    );
+    desk.ok(&[
+        "rewind",
+        "11111111",
+        "--to",
+        "toolu_1",
+        "--restore",
+        "files",
+    ]);
+    assert_eq!(desk.read("a.txt"), "before\n");
+    // Events and tools that edit nothing keep nothing.
+    assert_eq!(run(&[], &hook("Stop", "toolu_2", &file)).0, 0);
+    // What goes wrong is said, and does not stop the edit unless it is to.
+    for input in ["", "{", &hook("PreToolUse", "", &file)] {
+        let (code, said) = run(&[], input);
+        assert!(code == 1 && !said.is_empty(), "{input}: {code} {said}");
+    }
+    std::fs::create_dir(desk.path("folder.d")).unwrap();
+    let fifo = desk.path("pipe");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(run(&[], &hook("PreToolUse", "toolu_3", &fifo)).0, 1);
+    let (code, said) = run(&["--strict"], &hook("PreToolUse", "toolu_4", &fifo));
+    assert_eq!(code, 2);
+    assert!(said.contains("is not kept: it is a FIFO"), "{said}");
+}
