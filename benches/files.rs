@@ -176,8 +176,8 @@ pub fn rewind() {
             assert!(!session.rewind(&plan).unwrap().is_partial());
         })
     };
-    let target = new_folder();
     let bare = || {
+        let target = new_folder();
         time(|| {
             for (number, name) in names.iter().enumerate() {
                 copy_synced(name, &target.join(number.to_string()));

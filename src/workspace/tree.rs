@@ -154,6 +154,15 @@ impl Tree {
         Ok(written?)
     }
 
+    /// Makes the file named `temp` beside `rel` durable. Many that were written before are cheaper to sync one after
+    /// another than each after its writing: the file system commits them together.
+    pub(crate) fn sync_beside(&self, rel: &Path, temp: &str) -> Result<(), Refused> {
+        let place = self.place(rel)?;
+        let temp = component(temp)?;
+        let file = mode::open(&place.folder, temp)?;
+        Ok(file.sync()?)
+    }
+
     /// Makes a symbolic link named `temp` in the folder of `rel`. Its target is text and is not looked at.
     pub(crate) fn link_beside(&self, rel: &Path, temp: &str, target: &Path) -> Result<(), Refused> {
         let place = self.place(rel)?;
@@ -283,7 +292,11 @@ impl Place {
         self.give_owner(file)?;
         // Last: a write, and a change of the owner, take the bits for other users away.
         changing("setting a mode", || set_mode(file, mode))?;
-        changing("making a file durable", || file.sync_all())
+        if mode & 0o600 == 0 {
+            // Its owner cannot open it again to sync it.
+            changing("making a file durable", || file.sync_all())?;
+        }
+        Ok(())
     }
 
     /// Gives a file the owner and group of the one it is to replace. Only root may do all of it; a

@@ -62,6 +62,12 @@ pub(super) fn apply(
         }
         steps.push(hand.ready(file)?);
     }
+    // All are written before the first is synced: the file system commits them together.
+    for (file, step) in files.iter().zip(&mut steps) {
+        if *step == Step::Ready {
+            *step = hand.sync_beside(file, &file.after);
+        }
+    }
     let is_stopped = |step: &Step| matches!(step, Step::Stopped(..));
     let mut stopped = whole && steps.iter().any(is_stopped);
     for (file, step) in files.iter().zip(&mut steps) {
@@ -191,6 +197,21 @@ impl Hand<'_> {
         })
     }
 
+    /// Makes what lies ready beside a file durable.
+    fn sync_beside(&mut self, file: &RewindFileRow, state: &StateRow) -> Step {
+        let is_written = matches!(state, StateRow::File { .. }) && only_mode(file).is_none();
+        let (path, temp) = (relative(file), file.temp.as_deref().unwrap_or_default());
+        let synced = match self.tree(file) {
+            Ok(tree) if is_written => tree.sync_beside(&path, temp),
+            Ok(_) => Ok(()),
+            Err(refused) => Err(refused),
+        };
+        match synced {
+            Ok(()) => Step::Ready,
+            Err(refused) => failed(&refused),
+        }
+    }
+
     /// Puts what lies ready in place.
     fn put(&mut self, file: &RewindFileRow) -> Result<Step> {
         let found = match self.found(file)? {
@@ -224,6 +245,7 @@ impl Hand<'_> {
         if self.holds(file, &file.after)? && !file.after.is(&file.before) {
             let placed = match self.beside(file, &file.before)? {
                 Step::Ready => {
+                    self.sync_beside(file, &file.before);
                     let placed = self.place(file, &file.before);
                     let path = relative(file);
                     // It is as before, durable or not.

@@ -179,6 +179,7 @@ fn write(tree: &Tree, path: &Path, state: &FileState) -> std::io::Result<bool> {
     let written = match state {
         FileState::File { content, mode } => folders(path)
             .and_then(|()| tree.write_beside(path, &temp, content, *mode))
+            .and_then(|()| tree.sync_beside(path, &temp))
             .and_then(|()| tree.put(path, &temp))
             .and_then(|()| tree.sync_folder(path)),
         FileState::Symlink { target } => folders(path)

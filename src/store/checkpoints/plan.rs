@@ -77,6 +77,8 @@ pub(super) struct Bounds<'a> {
     pub(super) options: &'a FileOptions,
     pub(super) force: bool,
     pub(super) only: Vec<PathBuf>,
+    /// Whether the lines that come and go are counted.
+    pub(super) counts_lines: bool,
 }
 
 /// What each path that the session changed since a point is to become.
@@ -245,10 +247,12 @@ fn judge_one(
     if let Some(obstacle) = file.found.obstacle.clone() {
         return verdict(file, FileAction::Refused, &obstacle);
     }
-    (file.report.insertions, file.report.deletions) = count_changed(
-        file.found.bytes().unwrap_or_default(),
-        target_bytes.as_deref().unwrap_or_default(),
-    );
+    if bounds.counts_lines {
+        (file.report.insertions, file.report.deletions) = count_changed(
+            file.found.bytes().unwrap_or_default(),
+            target_bytes.as_deref().unwrap_or_default(),
+        );
+    }
     let as_left = match &wanted.expected {
         Some(expected) => expected.is(file.found.state()),
         // Nobody recorded what was left: what is there is taken for it.

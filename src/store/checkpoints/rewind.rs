@@ -55,7 +55,7 @@ impl Session {
     pub fn plan_rewind(&self, options: &RewindOptions) -> Result<RewindPlan> {
         self.store()
             .db()
-            .read(|db| plan(db, self, options, Aim::point(db, self, options)?))
+            .read(|db| plan(db, self, options, Aim::point(db, self, options)?, true))
     }
 
     /// Looks what undoing an operation would do; without one, the newest rewind that was not
@@ -67,7 +67,7 @@ impl Session {
     pub fn plan_undo(&self, operation: Option<i64>, options: &RewindOptions) -> Result<RewindPlan> {
         self.store().db().read(|db| {
             let (aim, options) = Aim::undo(db, self, operation, options)?;
-            plan(db, self, &options, aim)
+            plan(db, self, &options, aim, true)
         })
     }
 
@@ -183,6 +183,7 @@ fn plan(
     session: &Session,
     options: &RewindOptions,
     aim: Aim,
+    counts_lines: bool,
 ) -> Result<RewindPlan> {
     let row = session.row(db)?;
     let history = History::of(db, &row, "")?;
@@ -203,6 +204,7 @@ fn plan(
             own_files: session.store().own_files(),
             options: file_options,
             force: options.force,
+            counts_lines,
             only: only
                 .map(|path| super::paths::resolve(base.as_deref(), path))
                 .collect::<Result<_>>()?,
@@ -282,7 +284,13 @@ fn record(
     session: &Session,
     planned: &RewindPlan,
 ) -> Result<Option<Recorded>> {
-    let now = plan(tx.tx(), session, &planned.options, planned.aim.clone())?;
+    let now = plan(
+        tx.tx(),
+        session,
+        &planned.options,
+        planned.aim.clone(),
+        false,
+    )?;
     let same = now.files.len() == planned.files.len()
         && now.head == planned.head
         && now.report.head == planned.report.head;
