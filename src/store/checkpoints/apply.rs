@@ -4,7 +4,7 @@
 //! before anything is touched. Before each step the path must hold what was recorded: what somebody
 //! changed in between is left alone. The same code finishes a rewind that was cut short.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -15,9 +15,9 @@ use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
 use crate::model::FileOutcome;
 use crate::store::{Store, blobs as contents};
+use crate::tables::blobs;
 use crate::tables::file_states::{NEW_FILE, StateRow, path_of};
 use crate::tables::rewinds::RewindFileRow;
-use crate::workspace::present::Present;
 use crate::workspace::tree::{Refused, Tree};
 
 /// Why a file was left that somebody changed while the rewind ran.
@@ -51,9 +51,12 @@ pub(super) fn apply(
     whole: bool,
     is_recovery: bool,
 ) -> Result<Vec<Applied>> {
+    let named = files.iter().flat_map(|file| [&file.before, &file.after]);
+    let blobs: Vec<i64> = named.filter_map(StateRow::blob).collect();
     let mut hand = Hand {
         store,
         trees: Trees::default(),
+        blobs: store.db().read(|db| Ok(blobs::by_hash(db, &blobs)?))?,
     };
     let mut steps = Vec::with_capacity(files.len());
     for file in &files {
@@ -119,6 +122,8 @@ pub(super) fn temp_name() -> String {
 struct Hand<'a> {
     store: &'a Store,
     trees: Trees,
+    /// The blobs that the files are to hold or held, by their hash.
+    blobs: HashMap<Vec<u8>, i64>,
 }
 
 impl Hand<'_> {
@@ -142,13 +147,12 @@ impl Hand<'_> {
             Err(refused) => Err(refused),
         };
         match present {
-            Ok(present) => self.found_of(present).map(Ok),
+            Ok(present) => {
+                let known = |hash: &[u8; 32]| Ok(self.blobs.get(&hash[..]).copied());
+                Found::among(present, known).map(Ok)
+            }
             Err(refused) => Ok(Err(refused)),
         }
-    }
-
-    fn found_of(&self, present: Present) -> Result<Found> {
-        self.store.db().read(|db| Found::of(db, present))
     }
 
     /// Makes a file ready beside its place.
