@@ -594,6 +594,39 @@ fn a_file_is_looked_at_and_checked_out_without_moving() {
 }
 
 #[test]
+fn a_fork_goes_on_in_a_folder_of_its_own() {
+    let desk = Desk::new();
+    desk.prompt("one");
+    desk.write("toolu_1", "sub/a.txt", "1\n");
+    let point = desk.prompt("two");
+    let own = desk.folder.path().join("plan-b");
+    let options = ForkOptions::new().cwd(own.to_str().unwrap());
+    let fork = desk.session.fork(&options).unwrap();
+    let here = fork.files().points().unwrap().last().unwrap().id.clone();
+    let out = fork.files().checkout(&here, &own, false).unwrap();
+    assert_eq!(
+        (out.written.len(), out.not_written.len()),
+        (1, 0),
+        "{out:?}"
+    );
+    // What the fork does lies there, and goes back there; the source's tree is the source's.
+    let prompt = fork
+        .messages()
+        .append(NewMessage::user("other way"))
+        .unwrap()
+        .uuid;
+    fork.files().before("toolu_2", ["sub/a.txt"]).unwrap();
+    fs::write(own.join("sub/a.txt"), "2\n").unwrap();
+    fork.files().after("toolu_2", ["sub/a.txt"]).unwrap();
+    desk.write("toolu_3", "sub/a.txt", "3\n");
+    rewind(&fork, files(&prompt));
+    assert_eq!(fs::read_to_string(own.join("sub/a.txt")).unwrap(), "1\n");
+    assert_eq!(desk.read("sub/a.txt").unwrap(), "3\n");
+    desk.rewind(files(&point));
+    assert_eq!(desk.read("sub/a.txt").unwrap(), "1\n");
+}
+
+#[test]
 fn a_fork_keeps_its_checkpoints_when_its_source_goes_b57() {
     let desk = Desk::new();
     fs::write(desk.path("a.txt"), "0\n").unwrap();

@@ -188,7 +188,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         Ok(Self {
             place,
             agent,
-            base: base_of(&row)?,
+            base: base_of(&row),
             roots: roots_of(tx.tx(), &row, &history)?,
             own_files: tx.store().own_files(),
             store_is_full: tx.store().db().file_bytes() > options.max_store_bytes,

@@ -10,7 +10,7 @@ use super::Files;
 use super::changes::{is_since, visible};
 use super::paths::resolve;
 use super::points::{Point, find};
-use super::roots::{base_of, real_folder, roots_of};
+use super::roots::{base_of, places_of, real_folder};
 use crate::error::{Error, Result};
 use crate::model::{CheckedOut, FileState, NotKept, Restore, RewindOptions, RewindReport};
 use crate::store::blobs as contents;
@@ -46,7 +46,7 @@ impl Files {
             let row = self.session.row(db)?;
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
-            let path = resolve(base_of(&row)?.as_deref(), path.as_ref())?;
+            let path = resolve(base_of(&row).as_deref(), path.as_ref())?;
             let states = states_at(&visible(db, &history)?, &point);
             match states.get(&PathRow::of(&path)) {
                 Some(state) => content(db, store.path(), state),
@@ -80,7 +80,7 @@ impl Files {
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
             let states = states_at(&visible(db, &history)?, &point);
-            Ok((states, roots_of(db, &row, &history)?))
+            Ok((states, places_of(db, &row, &history)?))
         })?;
         let tree = Tree::open(&folder).map_err(|error| Error::io("opening", &folder, error))?;
         let mut done = CheckedOut::default();

@@ -196,7 +196,7 @@ fn plan(
         for root in &options.roots {
             roots.push(real_folder(None, root)?);
         }
-        let base = super::roots::base_of(&row)?;
+        let base = super::roots::base_of(&row);
         let only = options.only.iter();
         let bounds = Bounds {
             store: session.store().path(),

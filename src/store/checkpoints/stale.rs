@@ -25,7 +25,7 @@ pub(super) fn phases(
     if restore != Restore::Files {
         return Ok(Vec::new());
     }
-    let base = base_of(row)?;
+    let base = base_of(row);
     let taken_back = |change: &Value| {
         let path = path_in(change).and_then(|path| resolve(base.as_deref(), path).ok());
         let is_it = |path: &PathBuf| {
