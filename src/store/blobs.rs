@@ -10,6 +10,7 @@ use fastcdc::v2020::FastCDC;
 use rusqlite::Connection;
 use zstd::bulk::Compressor;
 
+use super::unpacking::decode;
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::tables::blob_parts;
@@ -139,13 +140,6 @@ fn append_parts(
 /// The content of a blob that is one row, checked against its hash; if it is not what was stored, why.
 pub(super) fn unpack(hash: &[u8], encoding: &str, content: &[u8]) -> Result<Vec<u8>, &'static str> {
     checked(hash, decode(encoding, content)?)
-}
-
-fn decode(encoding: &str, content: &[u8]) -> Result<Vec<u8>, &'static str> {
-    match encoding {
-        "zstd" => zstd::decode_all(content).map_err(|_| "cannot be unpacked"),
-        _ => Ok(content.to_vec()),
-    }
 }
 
 fn checked(hash: &[u8], bytes: Vec<u8>) -> Result<Vec<u8>, &'static str> {

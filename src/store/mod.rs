@@ -32,6 +32,7 @@ mod sql;
 mod tasks;
 mod tools;
 mod transcript;
+mod unpacking;
 mod usage;
 mod verify;
 mod way;

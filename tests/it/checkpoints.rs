@@ -594,6 +594,17 @@ fn a_file_is_looked_at_and_checked_out_without_moving() {
 }
 
 #[test]
+fn an_id_that_is_used_again_is_another_call() {
+    let desk = Desk::new();
+    desk.prompt("one");
+    desk.write("toolu_1", "a.txt", "1\n");
+    let second = desk.prompt("two");
+    desk.write("toolu_1", "a.txt", "2\n");
+    desk.rewind(files(&second));
+    assert_eq!(desk.read("a.txt").unwrap(), "1\n");
+}
+
+#[test]
 fn a_fork_goes_on_in_a_folder_of_its_own() {
     let desk = Desk::new();
     desk.prompt("one");

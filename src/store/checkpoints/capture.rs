@@ -1,6 +1,6 @@
 //! Capturing: the state before a tool's write, committed ahead of it, and what the tool left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -18,7 +18,7 @@ use crate::store::history::History;
 use crate::store::write::SessionTx;
 use crate::tables::file_changes::{self, Bound, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
-use crate::tables::sessions;
+use crate::tables::{sessions, tool_results};
 use crate::workspace::excludes::Excludes;
 use crate::workspace::path::is_within;
 use crate::workspace::present::{FileId, Present, look};
@@ -91,8 +91,19 @@ impl SessionTx<'_, '_> {
         if !capture.is_on {
             return Ok(captured);
         }
+        let mut recorded = HashSet::new();
+        for change in file_changes::of_call(self.tx(), capture.session, &capture.call.id)? {
+            // Gateways use ids again: what was recorded for a call that is over is another's.
+            let is_over = match change.call {
+                Some(call) => !tool_results::of_call(self.tx(), call)?.is_empty(),
+                None => false,
+            };
+            if !is_over {
+                recorded.insert(change.path);
+            }
+        }
         for path in capture.resolve(paths)? {
-            capture.before(&path, &mut captured)?;
+            capture.before(&path, &mut recorded, &mut captured)?;
         }
         capture.warn(&mut captured)?;
         Ok(captured)
@@ -118,6 +129,10 @@ impl SessionTx<'_, '_> {
         if paths.is_empty() {
             paths = recorded.iter().map(|change| change.path.path()).collect();
         }
+        let newest: HashMap<PathRow, i64> = recorded
+            .into_iter()
+            .map(|change| (change.path, change.id))
+            .collect();
         for path in paths {
             let row = PathRow::of(&path);
             let found = capture.look(&path)?;
@@ -125,8 +140,8 @@ impl SessionTx<'_, '_> {
                 continue;
             };
             let after = found.keep(self.tx())?;
-            match recorded.iter().rev().find(|change| change.path == row) {
-                Some(change) => file_changes::set_after(self.tx(), change.id, &after, false)?,
+            match newest.get(&row) {
+                Some(change) => file_changes::set_after(self.tx(), *change, &after, false)?,
                 None => {
                     let before = StateRow::NotKept {
                         why: NO_BACKUP.to_owned(),
@@ -263,14 +278,19 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         Ok(Some(found))
     }
 
-    fn before(&self, path: &Path, captured: &mut Captured) -> Result<()> {
+    fn before(
+        &self,
+        path: &Path,
+        recorded: &mut HashSet<PathRow>,
+        captured: &mut Captured,
+    ) -> Result<()> {
         let present = look(path, self.options.max_file_bytes);
         let beneath = self.linked_file(path, &present);
         let found = Found::of(self.db(), present)?;
-        self.before_found(path, found, captured)?;
+        self.before_found(path, found, recorded, captured)?;
         if let Some(beneath) = beneath {
             let found = self.look(&beneath)?;
-            self.before_found(&beneath, found, captured)?;
+            self.before_found(&beneath, found, recorded, captured)?;
         }
         Ok(())
     }
@@ -291,11 +311,11 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         &self,
         path: &Path,
         found: Found,
+        recorded: &mut HashSet<PathRow>,
         captured: &mut Captured,
     ) -> Result<()> {
         let row = PathRow::of(path);
-        let earlier = file_changes::of_call(self.db(), self.session, &self.call.id)?;
-        if earlier.iter().any(|change| change.path == row) {
+        if recorded.contains(&row) {
             captured.kept.push(path.to_owned());
             return Ok(());
         }
@@ -309,6 +329,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             file_changes::set_after(self.tx.tx(), last.id, &before, true)?;
         }
         self.insert(&row, &before, None, missing_folders(path))?;
+        recorded.insert(row);
         if !matches!(before, StateRow::NotKept { .. }) {
             captured.kept.push(path.to_owned());
         }
