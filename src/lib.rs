@@ -56,18 +56,20 @@ pub use exchange::{
     claude_code, export_checkpoint, export_jsonl, export_markdown, import_checkpoint, is_entry,
 };
 pub use model::{
-    AppendOptions, Appended, Captured, CheckedOut, Cursor, FileAction, FileOptions, FileOutcome,
-    FileReport, FileState, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession, NotCovered,
-    NotKept, Operation, Restore, RestorePoint, RewindOptions, RewindReport, Role, SessionFilter,
-    SessionInfo, SessionKey, SessionPage, Settle, Settled, ToolCall, ToolRef, ToolState,
+    AppendOptions, Appended, CallRef, Captured, Change, ChangeCursor, ChangeFilter, ChangePage,
+    ChangeSource, CheckedOut, Cursor, Effect, FileAction, FileOptions, FileOutcome, FileReport,
+    FileState, ForkOptions, Kin, Lease, Lineage, NewEntry, NewMessage, NewSession, News,
+    NewsCursor, NotCovered, NotKept, Operation, PromptRef, Restore, RestorePoint, RewindOptions,
+    RewindReport, Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled,
+    StateInfo, StateKind, ToolCall, ToolRef, ToolState, TouchedFile, TouchingSession,
     TranscriptKey, WatchOptions, Watched,
 };
 pub use store::{
-    Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files, Finding,
-    Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun, PhaseState,
-    ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad, SdkSummary, Session,
-    SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified, Watch,
-    WindowOptions,
+    Audit, Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files,
+    Finding, Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun,
+    PhaseState, ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad, SdkSummary,
+    Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools,
+    Verified, Watch, WindowOptions,
 };
 
 /// The README's examples run as tests.

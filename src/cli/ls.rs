@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::fail::Failure;
 use super::lineage::draw;
+use super::moment::moment;
 use super::out::{Out, Style, count, fit, pad, time};
 use super::place::scope;
 use super::{Call, Done, Outcome};
@@ -196,40 +197,4 @@ fn short(id: &str, among: &[SessionInfo]) -> String {
     let ends = id.char_indices().map(|(at, _)| at).skip(8);
     let end = ends.into_iter().find(|end| unique(&id[..*end]));
     fit(&id[..end.unwrap_or(id.len())], 36)
-}
-
-/// A time the user gave, as epoch milliseconds.
-fn moment(text: &str) -> Result<i64, Failure> {
-    use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, TimeZone};
-    let local = |naive: NaiveDateTime| {
-        Local
-            .from_local_datetime(&naive)
-            .earliest()
-            .map(|time| time.timestamp_millis())
-    };
-    let date = || {
-        NaiveDate::parse_from_str(text, "%Y-%m-%d")
-            .ok()
-            .and_then(|date| local(date.and_hms_opt(0, 0, 0)?))
-    };
-    let with_time = || {
-        let formats = [
-            "%Y-%m-%dT%H:%M:%S",
-            "%Y-%m-%d %H:%M:%S",
-            "%Y-%m-%dT%H:%M",
-            "%Y-%m-%d %H:%M",
-        ];
-        formats
-            .iter()
-            .find_map(|format| local(NaiveDateTime::parse_from_str(text, format).ok()?))
-    };
-    let zoned = || {
-        DateTime::parse_from_rfc3339(text)
-            .ok()
-            .map(|time| time.timestamp_millis())
-    };
-    text.parse().ok().or_else(zoned).or_else(date).or_else(with_time).ok_or_else(|| {
-        Failure::wrong_use(format!("`{text}` is no time"))
-            .hint("give a date (2026-01-31), a date and time (2026-01-31T12:00), or epoch milliseconds")
-    })
 }

@@ -3,6 +3,7 @@
 
 mod append;
 mod branches;
+mod changes;
 mod completions;
 mod delete;
 mod demo;
@@ -12,6 +13,7 @@ mod fork;
 mod import;
 mod lineage;
 mod ls;
+mod moment;
 mod out;
 mod place;
 mod rename;
@@ -82,6 +84,7 @@ enum Command {
     Fork(fork::Args),
     Lineage(lineage::Args),
     Branches(branches::Args),
+    Changes(changes::Args),
     Tool(tool::Args),
     Scratch(scratch::Args),
     Scene(scene::Args),
@@ -142,6 +145,7 @@ pub fn main() -> ExitCode {
         Command::Fork(args) => fork::run(&call, &args),
         Command::Lineage(args) => lineage::run(&call, &args),
         Command::Branches(args) => branches::run(&call, &args),
+        Command::Changes(args) => changes::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),

@@ -1,6 +1,7 @@
 //! How things are printed: whole at 80 columns, coloured on a terminal.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use chrono::{DateTime, Local, TimeZone};
 use turnkeep::Session;
@@ -182,6 +183,16 @@ pub(super) fn harmless(text: &str) -> String {
 /// The same, and on one line.
 pub(super) fn harmless_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], "\u{fffd}")
+}
+
+/// A file's path: from the current folder, if it lies below that.
+pub(super) fn path(path: &Path) -> String {
+    let current = std::env::current_dir().and_then(|folder| folder.canonicalize());
+    let below = current
+        .ok()
+        .and_then(|folder| path.strip_prefix(folder).ok());
+    let shown = below.filter(|below| !below.as_os_str().is_empty());
+    harmless_line(&shown.unwrap_or(path).to_string_lossy())
 }
 
 /// Whether a terminal does something else with it than show it: controls, and what turns the

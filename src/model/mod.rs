@@ -1,16 +1,22 @@
 //! WHAT THINGS ARE: plain values and pure rules. No SQL, no I/O; the clock comes in as an argument.
 
 mod append;
+pub(crate) mod audit;
 pub(crate) mod files;
 mod fork;
 mod key;
 mod lease;
 pub(crate) mod message;
+mod news;
 mod rewind;
 mod session;
 mod tool;
 
 pub use append::{AppendOptions, Appended};
+pub use audit::{
+    CallRef, Change, ChangeCursor, ChangeFilter, ChangePage, ChangeSource, Effect, PromptRef,
+    StateInfo, StateKind, TouchedFile, TouchingSession,
+};
 pub use files::{
     Captured, CheckedOut, FileOptions, FileState, NotKept, ToolRef, WatchOptions, Watched,
 };
@@ -18,6 +24,7 @@ pub use fork::{ForkOptions, Kin, Lineage};
 pub use key::{SessionKey, TranscriptKey};
 pub use lease::Lease;
 pub use message::{NewMessage, Role};
+pub use news::{NewEntry, News, NewsCursor};
 pub use rewind::{
     FileAction, FileOutcome, FileReport, NotCovered, Operation, Restore, RestorePoint,
     RewindOptions, RewindReport,

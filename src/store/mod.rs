@@ -1,5 +1,6 @@
 //! THE PUBLIC HANDLES. One public method is one transaction.
 
+mod audit;
 mod blobs;
 mod branches;
 mod checkpoints;
@@ -37,6 +38,7 @@ mod write;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use audit::Audit;
 pub use branches::Branch;
 pub use checkpoints::{Files, RewindPlan, Watch};
 pub use context::{Context, ContextMessage};

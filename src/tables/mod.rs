@@ -1,6 +1,7 @@
 //! ALL SQL, one file a table, as free functions. Writers take `&Tx`, so that calling one outside a
 //! transaction does not compile; readers take `&Connection`. Nothing above this floor holds SQL.
 
+pub(crate) mod audit;
 pub(crate) mod blob_parts;
 pub(crate) mod blobs;
 pub(crate) mod checks;

@@ -27,7 +27,9 @@ pub use rewind::RewindPlan;
 pub use watch::Watch;
 
 pub(super) use capture::seen_late;
+pub(super) use changes::Sight;
 pub(super) use note::notes;
+pub(super) use points::text_of;
 
 use super::Store;
 use super::session::Session;
