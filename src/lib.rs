@@ -57,12 +57,12 @@ pub use exchange::{
 };
 pub use model::{
     AppendOptions, Appended, CallRef, Captured, Change, ChangeCursor, ChangeFilter, ChangePage,
-    ChangeSource, CheckedOut, Cursor, Effect, FileAction, FileOptions, FileOutcome, FileReport,
-    FileState, ForkOptions, Kin, Lease, Lineage, NewEntry, NewMessage, NewSession, News,
-    NewsCursor, NotCovered, NotKept, Operation, PromptRef, Restore, RestorePoint, RewindOptions,
-    RewindReport, Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled,
-    StateInfo, StateKind, ToolCall, ToolRef, ToolState, TouchedFile, TouchingSession,
-    TranscriptKey, WatchOptions, Watched,
+    ChangeSource, CheckedOut, Cursor, DiffHunk, DiffKind, DiffLine, DiffOptions, Effect,
+    FileAction, FileDiff, FileOptions, FileOutcome, FileReport, FileState, ForkOptions, Kin, Lease,
+    Lineage, NewEntry, NewMessage, NewSession, News, NewsCursor, NotCovered, NotKept, Operation,
+    PromptRef, Restore, RestorePoint, RewindOptions, RewindReport, Role, SessionFilter,
+    SessionInfo, SessionKey, SessionPage, Settle, Settled, StateInfo, StateKind, ToolCall, ToolRef,
+    ToolState, TouchedFile, TouchingSession, TranscriptKey, WatchOptions, Watched,
 };
 pub use store::{
     Audit, Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files,

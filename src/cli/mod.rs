@@ -7,6 +7,7 @@ mod changes;
 mod completions;
 mod delete;
 mod demo;
+mod diffs;
 mod export;
 mod fail;
 mod fork;
@@ -85,6 +86,7 @@ enum Command {
     Lineage(lineage::Args),
     Branches(branches::Args),
     Changes(changes::Args),
+    Diff(diffs::Args),
     Tool(tool::Args),
     Scratch(scratch::Args),
     Scene(scene::Args),
@@ -146,6 +148,7 @@ pub fn main() -> ExitCode {
         Command::Lineage(args) => lineage::run(&call, &args),
         Command::Branches(args) => branches::run(&call, &args),
         Command::Changes(args) => changes::run(&call, &args),
+        Command::Diff(args) => diffs::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),

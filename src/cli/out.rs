@@ -16,7 +16,10 @@ pub(super) enum Style {
     Bold,
     User,
     Assistant,
+    Good,
+    GoodWord,
     Bad,
+    BadWord,
 }
 
 /// Where a command prints to.
@@ -68,7 +71,10 @@ impl Out {
             Style::Bold => "1",
             Style::User => "1;36",
             Style::Assistant => "1;35",
+            Style::Good => "32",
+            Style::GoodWord => "1;4;32",
             Style::Bad => "31",
+            Style::BadWord => "1;4;31",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

@@ -2,6 +2,7 @@
 
 mod append;
 pub(crate) mod audit;
+mod diff;
 pub(crate) mod files;
 mod fork;
 mod key;
@@ -17,6 +18,7 @@ pub use audit::{
     CallRef, Change, ChangeCursor, ChangeFilter, ChangePage, ChangeSource, Effect, PromptRef,
     StateInfo, StateKind, TouchedFile, TouchingSession,
 };
+pub use diff::{DiffHunk, DiffKind, DiffLine, DiffOptions, FileDiff};
 pub use files::{
     Captured, CheckedOut, FileOptions, FileState, NotKept, ToolRef, WatchOptions, Watched,
 };

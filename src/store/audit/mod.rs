@@ -12,6 +12,8 @@ mod news;
 mod telling;
 mod touched;
 
+pub(super) use telling::state_info;
+
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;

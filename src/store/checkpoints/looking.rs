@@ -9,6 +9,7 @@ use rusqlite::Connection;
 use super::Files;
 use super::capture::resolve;
 use super::changes::{is_since, visible};
+use super::moments::states_before;
 use super::points::{Point, find};
 use super::roots::{base_of, real_folder, roots_of};
 use crate::error::{Error, Result};
@@ -36,7 +37,7 @@ impl Files {
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
             let path = resolve(base_of(&row)?.as_deref(), path.as_ref())?;
-            let states = states_at(visible(db, &history)?, &point);
+            let states = states_at(&visible(db, &history)?, &point);
             match states.get(&PathRow::of(&path)) {
                 Some(state) => content(db, store.path(), state),
                 None => Err(Error::NotFound {
@@ -68,7 +69,7 @@ impl Files {
             let row = self.session.row(db)?;
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
-            let states = states_at(visible(db, &history)?, &point);
+            let states = states_at(&visible(db, &history)?, &point);
             Ok((states, roots_of(db, &row, &history)?))
         })?;
         let tree = Tree::open(&folder).map_err(|error| Error::io("opening", &folder, error))?;
@@ -118,24 +119,8 @@ impl Files {
 }
 
 /// The state of every path that a session changed, at a point.
-pub(super) fn states_at(changes: Vec<ChangeRow>, point: &Point) -> BTreeMap<PathRow, StateRow> {
-    let mut states = BTreeMap::new();
-    let mut settled = std::collections::HashSet::new();
-    for change in changes {
-        if settled.contains(&change.path) {
-            continue;
-        }
-        if is_since(&change, point) {
-            settled.insert(change.path.clone());
-            states.insert(change.path, change.before);
-        } else {
-            let after = change.after.unwrap_or_else(|| StateRow::NotKept {
-                why: "what the last change before it left was never recorded".to_owned(),
-            });
-            states.insert(change.path, after);
-        }
-    }
-    states
+pub(super) fn states_at(changes: &[ChangeRow], point: &Point) -> BTreeMap<PathRow, StateRow> {
+    states_before(changes, |change| is_since(change, point))
 }
 
 /// A state with its content.

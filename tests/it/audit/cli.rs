@@ -180,3 +180,60 @@ fn a_store_is_followed_by_cursor() {
     let read = desk.run(&["changes", "--since", cursor]).out;
     assert!(read.contains(&format!("next: --since {next}")), "{read}");
 }
+
+#[test]
+fn a_diff_is_shown_below_and_beside() {
+    let desk = Desk::new();
+    let shown = desk.run(&["diff", "a", "p2"]).out;
+    insta::assert_snapshot!(shown, @"
+    list.txt  modified +1 -0
+    @@ -1,2 +1,3 @@
+     milk
+    +eggs
+     bread
+    ");
+    assert_eq!(desk.run(&["diff", "a", "p2", "now", "list.txt"]).out, shown);
+    assert_eq!(desk.run(&["diff", "a", "p2", "./list.txt"]).out, shown);
+    assert_eq!(
+        desk.run(&["diff", "a", "p2", "other.txt"]).out,
+        "no differences\n"
+    );
+    desk.write("a", "mt2", "t3", "list.txt", "milk, 2 bottles\nbread\n");
+    let shown = desk.run(&["diff", "a", "p2", "now", "--side-by-side"]).out;
+    insta::assert_snapshot!(shown, @"
+    list.txt  modified +1 -1
+    @@ -1,2 +1,2 @@
+       1 milk                              |    1 milk, 2 bottles
+       2 bread                                  2 bread
+    ");
+    let told = desk.run(&["diff", "a", "p2", "t3", "--json"]).json();
+    assert_eq!((&told["from"], &told["to"]), (&json!("p2"), &json!("t3")));
+    let file = &told["files"][0];
+    assert_eq!(
+        file["unified"],
+        json!(
+            "--- a/FOLDER/list.txt\n+++ b/FOLDER/list.txt\n@@ -1,2 +1,3 @@\n milk\n+eggs\n bread\n"
+                .replace(
+                    "/FOLDER",
+                    desk.program
+                        .folder
+                        .path()
+                        .canonicalize()
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                )
+        )
+    );
+    assert_eq!(
+        file["hunks"][0]["lines"][1],
+        json!({"old": null, "new": 2, "text": "eggs", "words": [], "is_unended": false})
+    );
+    assert_eq!(desk.program.run(&["diff", "a", "nope"]).code, 3);
+    fs::write(desk.program.folder.path().join("list.txt"), b"a\0b").unwrap();
+    let shown = desk.run(&["diff", "a", "p2"]).out;
+    assert!(
+        shown.contains("- 11 bytes, ") && shown.contains("+ 3 bytes, "),
+        "{shown}"
+    );
+}

@@ -1,6 +1,7 @@
 //! The audit: which turn, call and session changed which file, and what is left of it.
 
 mod cli;
+mod diffs;
 mod naive;
 mod small;
 mod world;
