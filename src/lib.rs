@@ -56,13 +56,14 @@ pub use exchange::{
     claude_code, export_checkpoint, export_jsonl, export_markdown, import_checkpoint, is_entry,
 };
 pub use model::{
-    AppendOptions, Appended, CallRef, Captured, Change, ChangeCursor, ChangeFilter, ChangePage,
-    ChangeSource, CheckedOut, Cursor, DiffHunk, DiffKind, DiffLine, DiffOptions, Effect,
-    FileAction, FileDiff, FileOptions, FileOutcome, FileReport, FileState, ForkOptions, Kin, Lease,
-    Lineage, NewEntry, NewMessage, NewSession, News, NewsCursor, NotCovered, NotKept, Operation,
-    PromptRef, Restore, RestorePoint, RewindOptions, RewindReport, Role, SessionFilter,
-    SessionInfo, SessionKey, SessionPage, Settle, Settled, StateInfo, StateKind, ToolCall, ToolRef,
-    ToolState, TouchedFile, TouchingSession, TranscriptKey, WatchOptions, Watched,
+    AppendOptions, Appended, Blame, BlameLine, CallRef, Captured, Change, ChangeCursor,
+    ChangeFilter, ChangePage, ChangeSource, CheckedOut, Cursor, DiffHunk, DiffKind, DiffLine,
+    DiffOptions, Effect, FileAction, FileDiff, FileOptions, FileOutcome, FileReport, FileState,
+    ForkOptions, Kin, Lease, LineOrigin, Lineage, NewEntry, NewMessage, NewSession, News,
+    NewsCursor, NotCovered, NotKept, Operation, PromptRef, Restore, RestorePoint, RewindOptions,
+    RewindReport, Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled,
+    StateInfo, StateKind, ToolCall, ToolRef, ToolState, TouchedFile, TouchingSession,
+    TranscriptKey, WatchOptions, Watched,
 };
 pub use store::{
     Audit, Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files,

@@ -2,6 +2,7 @@
 //! session), `out` (how things are printed) and `fail` (how they go wrong).
 
 mod append;
+mod blame;
 mod branches;
 mod changes;
 mod completions;
@@ -87,6 +88,7 @@ enum Command {
     Branches(branches::Args),
     Changes(changes::Args),
     Diff(diffs::Args),
+    Blame(blame::Args),
     Tool(tool::Args),
     Scratch(scratch::Args),
     Scene(scene::Args),
@@ -149,6 +151,7 @@ pub fn main() -> ExitCode {
         Command::Branches(args) => branches::run(&call, &args),
         Command::Changes(args) => changes::run(&call, &args),
         Command::Diff(args) => diffs::run(&call, &args),
+        Command::Blame(args) => blame::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),

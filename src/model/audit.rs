@@ -56,6 +56,14 @@ impl ChangeSource {
         .find(|source| source.as_str() == word)
         .unwrap_or(Self::Tool)
     }
+
+    /// Whether it brings back what was there before, and writes nothing of its own.
+    pub(crate) fn restores(self) -> bool {
+        matches!(
+            self,
+            Self::Rewind | Self::Undo | Self::Take | Self::Checkout
+        )
+    }
 }
 
 /// The kind of thing that lies at a path.
@@ -213,8 +221,8 @@ pub struct Change {
     pub deletions: Option<usize>,
     /// Whether it is still so.
     pub effect: Effect,
-    /// The later change that took the last of it away; the last that did, if several. Of a path with
-    /// very many changes it is looked for among the newest 2,000.
+    /// The later change that took the last of it away. If several did in turn, the last of them; but
+    /// behind the path's newest 64 changes one of them, and none behind its newest 2,000.
     pub ended_by: Option<i64>,
     /// When it was recorded, in epoch milliseconds.
     pub at_ms: i64,

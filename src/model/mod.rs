@@ -2,6 +2,7 @@
 
 mod append;
 pub(crate) mod audit;
+mod blame;
 mod diff;
 pub(crate) mod files;
 mod fork;
@@ -18,6 +19,7 @@ pub use audit::{
     CallRef, Change, ChangeCursor, ChangeFilter, ChangePage, ChangeSource, Effect, PromptRef,
     StateInfo, StateKind, TouchedFile, TouchingSession,
 };
+pub use blame::{Blame, BlameLine, LineOrigin};
 pub use diff::{DiffHunk, DiffKind, DiffLine, DiffOptions, FileDiff};
 pub use files::{
     Captured, CheckedOut, FileOptions, FileState, NotKept, ToolRef, WatchOptions, Watched,

@@ -229,3 +229,49 @@ pub(crate) fn tool_of(db: &Connection, call: i64) -> Result<Option<String>> {
         .query_row([call], |row| row.get(0))
         .optional()
 }
+
+/// Where files went in the call that made a change, and else in its turn: the newest first.
+pub(crate) fn removals(
+    db: &Connection,
+    change: &ChangeRow,
+    limit: usize,
+) -> Result<Vec<ChangeRow>> {
+    let mut found = Vec::new();
+    for (column, value) in [
+        ("tool_use_id", Value::from(change.tool_use_id.clone())),
+        ("turn", Value::from(change.turn)),
+    ] {
+        if !found.is_empty() || value == Value::Null {
+            continue;
+        }
+        let sql = format!(
+            "SELECT {CHANGE} FROM file_changes
+             WHERE session = ?1 AND {column} = ?2 AND id <> ?3
+               AND before_state = 'file' AND after_state = 'absent'
+             ORDER BY id DESC LIMIT ?4"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        found = db
+            .prepare_cached(&sql)?
+            .query_map(params![change.session, value, change.id, limit], from_row)?
+            .collect::<Result<_>>()?;
+    }
+    Ok(found)
+}
+
+/// The newest change before another one that left this content at another path.
+pub(crate) fn left_elsewhere(
+    db: &Connection,
+    change: &ChangeRow,
+    blob: i64,
+) -> Result<Option<ChangeRow>> {
+    let sql = format!(
+        "SELECT {CHANGE} FROM file_changes
+         WHERE after_blob = ?1 AND id < ?2 AND (path <> ?3 OR path_raw IS NOT ?4)
+         ORDER BY id DESC LIMIT 1"
+    );
+    let values = params![blob, change.id, change.path.text, change.path.raw];
+    db.prepare_cached(&sql)?
+        .query_row(values, from_row)
+        .optional()
+}

@@ -87,6 +87,16 @@ pub(crate) fn count_shared(runs: &[Run], chosen: &[usize]) -> usize {
     chosen.iter().filter(holds).count()
 }
 
+/// How alike two texts are, from 0 to 1: the part of their lines that they share.
+pub(crate) fn likeness(from: &[u8], to: &[u8]) -> f64 {
+    let all = lines(from).len() + lines(to).len();
+    if all == 0 {
+        return 0.0;
+    }
+    let both: usize = shared(from, to).iter().map(|run| run.len).sum();
+    2.0 * both as f64 / all as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,5 +110,7 @@ mod tests {
         assert_eq!(count_shared(&runs, &[0, 1, 3]), 2);
         assert_eq!(shared(b"a\0", b"a\0b"), []);
         assert_eq!(shared(b"a\0", b"a\0")[0].len, 1);
+        assert!((likeness(b"a\nb\n", b"a\nc\n") - 0.5).abs() < f64::EPSILON);
+        assert!(likeness(b"", b"") < f64::EPSILON);
     }
 }

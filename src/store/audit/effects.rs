@@ -222,9 +222,11 @@ fn ended(
             false => behind = middle,
         }
     }
-    match stands(&later[first].before)? {
-        true => Ok(by(later[first])),
-        false if is_whole => Ok((Effect::Outside, None)),
-        false => Ok((Effect::Overwritten, None)),
-    }
+    let row = later[first];
+    Ok(match stands(&row.before)? {
+        true if row.after.as_ref().map_or(Ok(false), &stands)? => (Effect::Outside, None),
+        true => by(row),
+        false if is_whole => (Effect::Outside, None),
+        false => (Effect::Overwritten, None),
+    })
 }

@@ -5,10 +5,12 @@
 //! they were committed (imported ones in the order of their own times, as they were made before they
 //! were stored). A change is in effect as far as the last state of that chain still holds what it did.
 
+mod blame;
 mod contents;
 mod effects;
 mod listing;
 mod news;
+mod replay;
 mod telling;
 mod touched;
 

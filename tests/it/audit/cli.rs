@@ -237,3 +237,46 @@ fn a_diff_is_shown_below_and_beside() {
         "{shown}"
     );
 }
+
+#[test]
+fn blame_tells_of_all_lines_and_of_one() {
+    let desk = Desk::new();
+    let file = desk.program.folder.path().join("list.txt");
+    fs::write(&file, "milk\neggs\nby hand\n").unwrap();
+    insta::assert_snapshot!(steady(&desk.run(&["blame", "list.txt"]).out), @"
+    a         Write     ########## #####  1  milk
+    a         Write     ########## #####  2  eggs
+    outside                               3  by hand
+    ");
+    let recorded = desk
+        .run(&["blame", "list.txt", "--recorded", "--json"])
+        .json();
+    assert_eq!(
+        recorded["lines"][2],
+        json!({"number": 3, "text": "bread", "origin": 0})
+    );
+    assert_eq!(recorded["origins"][1]["kind"], json!("change"));
+    assert_eq!(
+        recorded["origins"][1]["change"]["prompt"]["text"],
+        json!("now eggs")
+    );
+    insta::assert_snapshot!(steady(&desk.run(&["blame", "list.txt:2"]).out), @"
+    eggs
+    session   p/a
+    prompt    p2
+              now eggs
+    call      Write t2
+    change    2 at ########## #####
+    ");
+    let line = desk.run(&["blame", "list.txt:2", "--json"]).json();
+    assert_eq!(line["origin"]["change"]["call"]["id"], json!("t2"));
+    let by_hand = desk.run(&["blame", "list.txt:3"]).out;
+    assert!(by_hand.contains("outside of any session"), "{by_hand}");
+    assert_eq!(desk.program.run(&["blame", "list.txt:9"]).code, 2);
+    assert_eq!(desk.program.run(&["blame", "other.txt"]).code, 3);
+    fs::write(&file, b"a\0b").unwrap();
+    assert_eq!(
+        desk.run(&["blame", "list.txt"]).out,
+        "list.txt is not text: 3 bytes\n"
+    );
+}

@@ -1,6 +1,6 @@
 //! The same answers, recomputed from the world's own account the simple way.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use turnkeep::Effect;
@@ -84,4 +84,41 @@ pub fn of_path<'w>(world: &'w World, path: &Path) -> Vec<&'w Step> {
         .iter()
         .filter(|step| step.path == path)
         .collect()
+}
+
+/// Who wrote a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// The step at this place among all.
+    Step(usize),
+    Before,
+    Outside,
+}
+
+/// Who wrote each line that ever was. Every line is another one, so the first to leave it wrote it.
+pub fn writers(world: &World) -> HashMap<&str, Writer> {
+    let mut writers = HashMap::new();
+    let mut tracked = HashSet::new();
+    for (at, step) in world.steps.iter().enumerate() {
+        if step.by != By::Outside {
+            for line in step.before.iter().flatten() {
+                // There before anything of the file was recorded.
+                let writer = match tracked.contains(&step.path) {
+                    true => Writer::Outside,
+                    false => Writer::Before,
+                };
+                writers.entry(line.as_str()).or_insert(writer);
+            }
+            tracked.insert(&step.path);
+        }
+        let writer = match step.by {
+            By::Outside if tracked.contains(&step.path) => Writer::Outside,
+            By::Outside => Writer::Before,
+            _ => Writer::Step(at),
+        };
+        for line in minus(&step.after, &step.before) {
+            writers.entry(line.as_str()).or_insert(writer);
+        }
+    }
+    writers
 }

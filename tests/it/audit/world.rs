@@ -1,4 +1,4 @@
-//! A store with 100 sessions and 2,000 edits of 40 files: several agents, forks, rewinds, undos,
+//! A store with 100 sessions and 2,000 edits of 60 files: several agents, forks, rewinds, undos,
 //! renames, and edits outside of any session. The world keeps its own account of all that happens.
 //! Every line ever written is another one, so that its text tells who wrote it.
 
@@ -63,10 +63,11 @@ pub struct World {
 
 const SESSIONS: usize = 100;
 const EDITS: usize = 2_000;
-const FILES: usize = 40;
+pub const FILES: usize = 60;
 
 impl World {
-    pub fn build() -> Self {
+    /// Builds it. `look` sees it now and then on the way.
+    pub fn build(mut look: impl FnMut(&Self)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let work = folder.path().canonicalize().unwrap().join("work");
         fs::create_dir(&work).unwrap();
@@ -88,6 +89,9 @@ impl World {
         }
         for number in 0..SESSIONS {
             world.session(number);
+            if number % 25 == 10 {
+                look(&world);
+            }
         }
         assert!(world.edits >= EDITS, "{} edits", world.edits);
         world
@@ -179,7 +183,9 @@ impl World {
     /// One call: it changes a file, or makes another one of it.
     fn edit(&mut self, number: usize, prompt: &str) {
         self.edits += 1;
-        let file = self.throw(FILES);
+        // Half of the files are seldom changed: there lines stay.
+        let (most, seldom) = (FILES / 2, self.throw(8) == 0);
+        let file = self.throw(most) + if seldom { most } else { 0 };
         let path = self.path(file);
         let before = self.read(&path);
         let (tool, after) = self.changed(&before);
