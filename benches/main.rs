@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 
 mod append;
+mod audit;
 mod entries;
 mod forks;
 mod import;
@@ -14,7 +15,7 @@ mod list;
 mod read;
 mod size;
 
-const BESIDE: [(&str, fn()); 13] = [
+const BESIDE: [(&str, fn()); 15] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -27,6 +28,8 @@ const BESIDE: [(&str, fn()); 13] = [
     ("forks::growth", forks::growth),
     ("forks::read", forks::fork_beside_source),
     ("forks::chain", forks::chain_beside_plain),
+    ("audit::pages", audit::pages),
+    ("audit::blame", audit::blame),
     ("size", size::print),
 ];
 

@@ -66,11 +66,11 @@ pub use model::{
     TranscriptKey, WatchOptions, Watched,
 };
 pub use store::{
-    Audit, Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files,
-    Finding, Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun,
-    PhaseState, ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad, SdkSummary,
-    Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools,
-    Verified, Watch, WindowOptions,
+    Audit, Branch, Comparison, Context, ContextMessage, Conversation, ConversationEntry, EntryPart,
+    Files, Finding, ForkedFile, Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError,
+    PhaseRun, PhaseState, ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad,
+    SdkSummary, Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate, TakeOptions,
+    Task, Tokens, Tools, Verified, Watch, WindowOptions,
 };
 
 /// The README's examples run as tests.

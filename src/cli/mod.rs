@@ -5,6 +5,7 @@ mod append;
 mod blame;
 mod branches;
 mod changes;
+mod compare;
 mod completions;
 mod delete;
 mod demo;
@@ -25,6 +26,7 @@ mod scene;
 mod scratch;
 mod show;
 mod tag;
+mod take;
 mod task;
 mod tool;
 mod verify;
@@ -89,6 +91,8 @@ enum Command {
     Changes(changes::Args),
     Diff(diffs::Args),
     Blame(blame::Args),
+    Compare(compare::Args),
+    Take(take::Args),
     Tool(tool::Args),
     Scratch(scratch::Args),
     Scene(scene::Args),
@@ -152,6 +156,8 @@ pub fn main() -> ExitCode {
         Command::Changes(args) => changes::run(&call, &args),
         Command::Diff(args) => diffs::run(&call, &args),
         Command::Blame(args) => blame::run(&call, &args),
+        Command::Compare(args) => compare::run(&call, &args),
+        Command::Take(args) => take::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),

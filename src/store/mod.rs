@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 pub use audit::Audit;
 pub use branches::Branch;
-pub use checkpoints::{Files, RewindPlan, Watch};
+pub use checkpoints::{Comparison, Files, ForkedFile, RewindPlan, TakeOptions, Watch};
 pub use context::{Context, ContextMessage};
 pub use conversation::{Conversation, ConversationEntry};
 pub use messages::{Message, Messages};

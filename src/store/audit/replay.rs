@@ -68,6 +68,20 @@ impl Version {
     }
 }
 
+impl Version {
+    /// Another version, in which what it shares with this one has the origins of this one.
+    fn joins(&self, other: &Self) -> Self {
+        let mut whose = other.whose.to_vec();
+        for run in shared(&self.content, &other.content) {
+            whose[run.to..run.to + run.len].copy_from_slice(&self.whose[run.from..][..run.len]);
+        }
+        Self {
+            content: other.content.clone(),
+            whose: whose.into(),
+        }
+    }
+}
+
 /// Where a replay has come to.
 #[derive(Clone, Debug)]
 pub(super) struct Replayed {
@@ -196,7 +210,14 @@ impl<'c, 'd> Replay<'c, 'd> {
         };
         let version = match (known.get(&blob).filter(|_| restores), before.version) {
             (Some(version), _) => version.clone(),
-            (None, Some(version)) => version.becomes(content, whose),
+            (None, Some(version)) => match restores {
+                // Taken over: what was here already stays whose it was, the rest is whose it was there.
+                true => match self.moved_from(change, blob, &content)? {
+                    Some(there) => version.joins(&there),
+                    None => version.becomes(content, whose),
+                },
+                false => version.becomes(content, whose),
+            },
             (None, None) => match self.moved_from(change, blob, &content)? {
                 Some(version) => version.becomes(content, whose),
                 None => Version::all(content, whose),

@@ -10,6 +10,7 @@ mod apply;
 pub(super) mod binding;
 mod capture;
 mod changes;
+mod compare;
 mod covered;
 mod differ;
 mod finish;
@@ -24,9 +25,12 @@ mod rewind;
 mod roots;
 mod stale;
 mod states;
+mod take;
 mod watch;
 
+pub use compare::{Comparison, ForkedFile};
 pub use rewind::RewindPlan;
+pub use take::TakeOptions;
 pub use watch::Watch;
 
 pub(super) use capture::seen_late;

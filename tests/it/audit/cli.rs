@@ -280,3 +280,57 @@ fn blame_tells_of_all_lines_and_of_one() {
         "list.txt is not text: 3 bytes\n"
     );
 }
+
+#[test]
+fn two_forks_are_compared_and_a_file_is_taken_over() {
+    let desk = Desk::new();
+    desk.run(&["tool", "settle", "a", "t1", "--result", "done"]);
+    desk.run(&["tool", "settle", "a", "t2", "--result", "done"]);
+    let forked = desk
+        .run(&["fork", "a", "--title", "plan B", "--json"])
+        .json();
+    let fork = forked["session_id"].as_str().unwrap();
+    let prompt = turnkeep::NewMessage::user("no bread");
+    let prompt = desk.session(fork).messages().append(prompt).unwrap();
+    let file = desk
+        .program
+        .folder
+        .path()
+        .canonicalize()
+        .unwrap()
+        .join("list.txt");
+    let session = desk.session(fork);
+    session.files().before("f1", [&file]).unwrap();
+    fs::write(&file, "milk\neggs\n").unwrap();
+    session.files().after("f1", [&file]).unwrap();
+    let shown = desk
+        .run(&["compare", "a", "plan B", "--diff"])
+        .out
+        .replace(fork, "FORK");
+    assert!(shown.contains("p/a: 0 messages of its own\n"), "{shown}");
+    assert!(shown.contains("    user: no bread\n"), "{shown}");
+    assert!(shown.contains(" milk\n eggs\n-bread\n"), "{shown}");
+    let told = desk.run(&["compare", "a", fork, "--json"]).json();
+    assert_eq!(told["files"][0]["changed_right"], json!(true));
+    assert_eq!(told["files"][0]["changed_left"], json!(false));
+    assert_eq!(told["right"]["messages"][0]["uuid"], json!(prompt.uuid));
+    assert_eq!(told["left"]["messages"], json!([]));
+    // Back to what the one session left, and over to the other's again.
+    let root = desk.program.folder.path().to_str().unwrap();
+    let args = ["take", fork, "list.txt", "--from", "a", "--root", root];
+    let planned = desk.run(&[&args[..], &["--dry-run"]].concat()).out;
+    assert_eq!(planned, "list.txt  would be taken (restore) +1 -0\n");
+    let done = desk.run(&args).out;
+    assert!(
+        done.starts_with("list.txt  taken +1 -0\noperation "),
+        "{done}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "milk\neggs\nbread\n");
+    let again = desk.run(&[&args[..], &["--json"]].concat()).json();
+    assert_eq!(again["files"][0]["action"], json!("unchanged"));
+    fs::write(&file, "by hand\n").unwrap();
+    let left = desk.program.run(&args);
+    assert_eq!(left.code, 4, "{}", left.out);
+    assert!(left.err.contains("changed outside"), "{}", left.err);
+    assert_eq!(desk.program.run(&["compare", "a", "nope"]).code, 3);
+}

@@ -3,6 +3,7 @@
 mod blames;
 mod cli;
 mod diffs;
+mod forks;
 mod naive;
 mod small;
 mod world;
