@@ -188,18 +188,26 @@ pub(crate) fn get(db: &Connection, id: i64) -> Result<Option<ChangeRow>> {
         .optional()
 }
 
-/// The newest changes of a path by any session, at most `limit`, oldest first.
+/// The newest changes of a path by any session from the one with this id on, at most `limit`, oldest
+/// first.
 pub(crate) fn newest_of_path(
     db: &Connection,
     path: &PathRow,
+    from: i64,
     limit: usize,
 ) -> Result<Vec<ChangeRow>> {
     let mut rows: Vec<ChangeRow> = db
         .prepare_cached(&format!(
-            "SELECT {CHANGE} FROM file_changes WHERE path = ?1 AND path_raw IS ?2 ORDER BY id DESC LIMIT ?3"
+            "SELECT {CHANGE} FROM file_changes WHERE path = ?1 AND path_raw IS ?2 AND id >= ?3
+             ORDER BY id DESC LIMIT ?4"
         ))?
         .query_map(
-            params![path.text, path.raw, i64::try_from(limit).unwrap_or(i64::MAX)],
+            params![
+                path.text,
+                path.raw,
+                from,
+                i64::try_from(limit).unwrap_or(i64::MAX)
+            ],
             from_row,
         )?
         .collect::<Result<_>>()?;

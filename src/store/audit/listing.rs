@@ -52,9 +52,8 @@ impl Audit {
             rows.truncate(limit);
             let next = rows.last().filter(|_| more).map(|row| ChangeCursor(row.id));
             let mut teller = Teller::new(db, question.view.as_ref(), filter.brief);
-            let changes = rows.iter().map(|row| teller.tell(row));
             Ok(ChangePage {
-                changes: changes.collect::<Result<_>>()?,
+                changes: teller.tell_all(&rows)?,
                 next,
             })
         })

@@ -80,8 +80,7 @@ impl Audit {
             let too_many = next.open.len().saturating_sub(OPEN);
             next.open.drain(..too_many);
             let mut teller = Teller::new(db, question.view.as_ref(), filter.brief);
-            let changes = told.iter().map(|row| teller.tell(row));
-            let changes = changes.collect::<Result<_>>()?;
+            let changes = teller.tell_all(&told)?;
             let tells_messages = filter.path.is_none()
                 && filter.turn.is_none()
                 && filter.tool.is_none()

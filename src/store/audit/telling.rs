@@ -30,7 +30,8 @@ pub(super) struct Teller<'d> {
     brief: bool,
     sessions: HashMap<i64, Rc<SessionRow>>,
     prompts: HashMap<(i64, i64), Option<PromptRef>>,
-    chains: HashMap<PathRow, Rc<Vec<ChangeRow>>>,
+    /// The chains of paths, each from a change on.
+    chains: HashMap<PathRow, (i64, Rc<Vec<ChangeRow>>)>,
 }
 
 impl<'d> Teller<'d> {
@@ -58,7 +59,7 @@ impl<'d> Teller<'d> {
         if !self.brief
             && let Some(deed) = Deed::of(&self.contents, row)?
         {
-            let chain = self.chain(&row.path)?;
+            let chain = self.chain(row)?;
             counts = deed.counts();
             (came, ended_by) = effect(&self.contents, row, &deed, &chain)?;
         }
@@ -127,17 +128,46 @@ impl<'d> Teller<'d> {
         Ok(prompt)
     }
 
-    fn chain(&mut self, path: &PathRow) -> Result<Rc<Vec<ChangeRow>>> {
-        if let Some(known) = self.chains.get(path) {
-            return Ok(known.clone());
+    /// Tells some changes. Of each path the chain is read once, from the first of them on.
+    pub(super) fn tell_all(&mut self, rows: &[ChangeRow]) -> Result<Vec<Change>> {
+        let mut first: HashMap<&PathRow, &ChangeRow> = HashMap::new();
+        for row in rows {
+            let known = first.entry(&row.path).or_insert(row);
+            if begin(row) < begin(known) {
+                *known = row;
+            }
         }
-        let rows = file_changes::newest_of_path(self.db(), path, NEWEST)?;
+        if !self.brief && first.len() <= CHAINS {
+            for row in first.into_values() {
+                self.chain(row)?;
+            }
+        }
+        rows.iter().map(|row| self.tell(row)).collect()
+    }
+
+    /// The chain of a change's path, at least from that change on.
+    fn chain(&mut self, row: &ChangeRow) -> Result<Rc<Vec<ChangeRow>>> {
+        let from = begin(row);
+        match self.chains.get(&row.path) {
+            Some((known, chain)) if *known <= from => return Ok(chain.clone()),
+            _ => {}
+        }
+        let rows = file_changes::newest_of_path(self.db(), &row.path, from, NEWEST)?;
         let chain = Rc::new(in_order(rows));
         if self.chains.len() >= CHAINS {
             self.chains.clear();
         }
-        self.chains.insert(path.clone(), chain.clone());
+        self.chains.insert(row.path.clone(), (from, chain.clone()));
         Ok(chain)
+    }
+}
+
+/// The first change of the path that may have come behind this one: what was recorded before it came
+/// before it, unless it was imported.
+fn begin(row: &ChangeRow) -> i64 {
+    match ChangeSource::from_word(&row.source) {
+        ChangeSource::Import => 0,
+        _ => row.id,
     }
 }
 
