@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a bench that cannot go on has failed")]
 
 mod append;
+mod audit;
 mod entries;
 mod files;
 mod forks;
@@ -17,7 +18,7 @@ mod search;
 mod size;
 mod usage;
 
-const BESIDE: [(&str, fn()); 20] = [
+const BESIDE: [(&str, fn()); 22] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -39,6 +40,8 @@ const BESIDE: [(&str, fn()); 20] = [
     ("files::rewind", files::rewind),
     ("files::size", files::size),
     ("search", search::run),
+    ("audit::pages", audit::pages),
+    ("audit::blame", audit::blame),
     ("size", size::print),
     ("usage::by_day", usage::by_day),
 ];

@@ -28,8 +28,8 @@ CREATE TABLE roots (
 CREATE TABLE file_changes (
     id            INTEGER PRIMARY KEY AUTOINCREMENT,
     session       INTEGER NOT NULL REFERENCES sessions (id),
-    source        TEXT    NOT NULL CHECK (source IN ('tool', 'watch', 'rewind', 'undo', 'checkout', 'import')),
-    -- The rewind, undo or checkout that made it (operations.id).
+    source        TEXT    NOT NULL CHECK (source IN ('tool', 'watch', 'rewind', 'undo', 'take', 'checkout', 'import')),
+    -- The rewind, undo, take or checkout that made it (operations.id).
     operation     INTEGER,
     -- As the capture named them: it may come before the call, or the prompt, is stored.
     tool_use_id   TEXT,
@@ -118,13 +118,13 @@ CREATE TABLE labels (
     PRIMARY KEY (session, name)
 ) STRICT, WITHOUT ROWID;
 
--- Rewinds and undos. One row each, from before the first file is touched.
+-- Rewinds, undos, and files taken over from other sessions. One row each, from before the first file is touched.
 CREATE TABLE rewinds (
     operation     INTEGER PRIMARY KEY REFERENCES operations (id),
     session       INTEGER NOT NULL REFERENCES sessions (id),
-    kind          TEXT    NOT NULL CHECK (kind IN ('rewind', 'undo')),
+    kind          TEXT    NOT NULL CHECK (kind IN ('rewind', 'undo', 'take')),
     restores      TEXT    NOT NULL CHECK (restores IN ('files', 'conversation', 'both')),
-    -- The restore point as it was named; of an undo the operation that it takes back.
+    -- The restore point as it was named; of an undo the operation that it takes back, of a take the session.
     point         TEXT    NOT NULL,
     undoes        INTEGER,
     -- 'part': something was left as it was. 'put_back': nothing was changed in the end.

@@ -56,20 +56,23 @@ pub use exchange::{
     claude_code, export_checkpoint, export_jsonl, export_markdown, import_checkpoint, is_entry,
 };
 pub use model::{
-    AppendOptions, Appended, Captured, CheckedOut, Cursor, FileAction, FileOptions, FileOutcome,
-    FileReport, FileState, ForkOptions, Kin, Lease, Lineage, NewMessage, NewSession, NotCovered,
-    NotKept, Operation, PriceTable, Restore, RestorePoint, RewindOptions, RewindReport, Role,
-    SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole, SessionFilter,
-    SessionInfo, SessionKey, SessionPage, Settle, Settled, Snippet, SqlValue, ToolCall, ToolRef,
-    ToolState, TranscriptKey, UsageBy, UsageQuery, UsageReport, UsageRow, Used, WatchOptions,
+    AppendOptions, Appended, Blame, BlameLine, CallRef, Captured, Change, ChangeCursor,
+    ChangeFilter, ChangePage, ChangeSource, CheckedOut, Cursor, DiffHunk, DiffKind, DiffLine,
+    DiffOptions, Effect, FileAction, FileDiff, FileOptions, FileOutcome, FileReport, FileState,
+    ForkOptions, Kin, Lease, LineOrigin, Lineage, NewEntry, NewMessage, NewSession, News,
+    NewsCursor, NotCovered, NotKept, Operation, PriceTable, PromptRef, Restore, RestorePoint,
+    RewindOptions, RewindReport, Role, SearchCursor, SearchHit, SearchIndex, SearchPage,
+    SearchQuery, SearchRole, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled,
+    Snippet, SqlValue, StateInfo, StateKind, ToolCall, ToolRef, ToolState, TouchedFile,
+    TouchingSession, TranscriptKey, UsageBy, UsageQuery, UsageReport, UsageRow, Used, WatchOptions,
     Watched,
 };
 pub use store::{
-    Branch, Context, ContextMessage, Conversation, ConversationEntry, EntryPart, Files, Finding,
-    Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError, PhaseRun, PhaseState,
-    ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad, SdkSummary, Session,
-    SessionStore, SessionTx, Sessions, Store, SummaryUpdate, Task, Tokens, Tools, Verified, Watch,
-    WindowOptions,
+    Audit, Branch, Comparison, Context, ContextMessage, Conversation, ConversationEntry, EntryPart,
+    Files, Finding, ForkedFile, Line, ListEntry, Message, Messages, NoteVersion, Phase, PhaseError,
+    PhaseRun, PhaseState, ResumeOptions, Resumed, RewindPlan, Salvaged, Scene, Scope, Scratchpad,
+    SdkSummary, Session, SessionStore, SessionTx, Sessions, Store, SummaryUpdate, TakeOptions,
+    Task, Tokens, Tools, Verified, Watch, WindowOptions,
 };
 
 /// The README's examples run as tests.

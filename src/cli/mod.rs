@@ -2,14 +2,18 @@
 //! session), `out` (how things are printed) and `fail` (how they go wrong).
 
 mod append;
+mod blame;
 mod branches;
 mod cat;
+mod changes;
 mod checkout;
 mod checkpoints;
+mod compare;
 mod completions;
 mod delete;
 mod demo;
 mod diff;
+mod diffs;
 mod export;
 mod fail;
 mod fork;
@@ -35,6 +39,7 @@ mod search;
 mod show;
 mod sql;
 mod tag;
+mod take;
 mod task;
 mod tool;
 mod track;
@@ -106,6 +111,11 @@ enum Command {
     Fork(fork::Args),
     Lineage(lineage::Args),
     Branches(branches::Args),
+    Changes(changes::Args),
+    Diff(diffs::Args),
+    Blame(blame::Args),
+    Compare(compare::Args),
+    Take(take::Args),
     Tool(tool::Args),
     Scratch(scratch::Args),
     Scene(scene::Args),
@@ -180,6 +190,11 @@ pub fn main() -> ExitCode {
         Command::Fork(args) => fork::run(&call, &args),
         Command::Lineage(args) => lineage::run(&call, &args),
         Command::Branches(args) => branches::run(&call, &args),
+        Command::Changes(args) => changes::run(&call, &args),
+        Command::Diff(args) => diffs::run(&call, &args),
+        Command::Blame(args) => blame::run(&call, &args),
+        Command::Compare(args) => compare::run(&call, &args),
+        Command::Take(args) => take::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),

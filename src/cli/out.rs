@@ -17,7 +17,9 @@ pub(super) enum Style {
     User,
     Assistant,
     Good,
+    GoodWord,
     Bad,
+    BadWord,
 }
 
 /// Where a command prints to.
@@ -95,7 +97,9 @@ impl Out {
             Style::User => "1;36",
             Style::Assistant => "1;35",
             Style::Good => "32",
+            Style::GoodWord => "1;4;32",
             Style::Bad => "31",
+            Style::BadWord => "1;4;31",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }

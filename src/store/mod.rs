@@ -1,5 +1,6 @@
 //! THE PUBLIC HANDLES. One public method is one transaction.
 
+mod audit;
 mod blobs;
 mod branches;
 mod checkpoints;
@@ -42,8 +43,9 @@ mod write;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use audit::Audit;
 pub use branches::Branch;
-pub use checkpoints::{Files, RewindPlan, Watch};
+pub use checkpoints::{Comparison, Files, ForkedFile, RewindPlan, TakeOptions, Watch};
 pub use context::{Context, ContextMessage};
 pub use conversation::{Conversation, ConversationEntry};
 pub use messages::{Message, Messages};

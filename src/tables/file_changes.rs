@@ -65,12 +65,13 @@ pub(crate) struct Bound {
     pub(crate) message: Option<i64>,
 }
 
-const CHANGE: &str = "id, session, source, operation, tool_use_id, agent, call, turn, message, seen_message, \
+/// The columns in the order in which `from_row` takes them.
+pub(super) const CHANGE: &str = "id, session, source, operation, tool_use_id, agent, call, turn, message, seen_message, \
      path, path_raw, before_state, before_blob, before_mode, before_target, before_why, \
      after_state, after_blob, after_mode, after_target, after_why, \
      after_seen IS 'late', new_folders, before_ms, after_ms, prompt_id IS NOT NULL";
 
-fn from_row(row: &Row<'_>) -> Result<ChangeRow> {
+pub(super) fn from_row(row: &Row<'_>) -> Result<ChangeRow> {
     Ok(ChangeRow {
         id: row.get(0)?,
         session: row.get(1)?,
@@ -223,6 +224,40 @@ pub(crate) fn last_of_path(db: &Connection, path: &PathRow) -> Result<Option<Cha
     ))?
     .query_row(params![path.text, path.raw], from_row)
     .optional()
+}
+
+/// A change by its id.
+pub(crate) fn get(db: &Connection, id: i64) -> Result<Option<ChangeRow>> {
+    db.prepare_cached(&format!("SELECT {CHANGE} FROM file_changes WHERE id = ?1"))?
+        .query_row([id], from_row)
+        .optional()
+}
+
+/// The newest changes of a path by any session from the one with this id on, at most `limit`, oldest
+/// first.
+pub(crate) fn newest_of_path(
+    db: &Connection,
+    path: &PathRow,
+    from: i64,
+    limit: usize,
+) -> Result<Vec<ChangeRow>> {
+    let mut rows: Vec<ChangeRow> = db
+        .prepare_cached(&format!(
+            "SELECT {CHANGE} FROM file_changes WHERE path = ?1 AND path_raw IS ?2 AND id >= ?3
+             ORDER BY id DESC LIMIT ?4"
+        ))?
+        .query_map(
+            params![
+                path.text,
+                path.raw,
+                from,
+                i64::try_from(limit).unwrap_or(i64::MAX)
+            ],
+            from_row,
+        )?
+        .collect::<Result<_>>()?;
+    rows.reverse();
+    Ok(rows)
 }
 
 /// The turn of the first change that an agent of a session made, if that is known.

@@ -2,6 +2,7 @@
 //! transaction does not compile; readers take `&Connection`. Nothing above this floor holds SQL.
 
 pub(crate) mod asked;
+pub(crate) mod audit;
 pub(crate) mod blob_parts;
 pub(crate) mod blobs;
 pub(crate) mod checkpoints_due;

@@ -1,6 +1,6 @@
 //! `operations`: what was done to a session, when and by whom.
 
-use rusqlite::{Connection, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use crate::db::Tx;
 use crate::model::Operation;
@@ -22,6 +22,13 @@ pub(crate) fn insert(
     )?
     .execute(params![session, kind, tx.now_ms(), by, detail])?;
     Ok(tx.last_insert_rowid())
+}
+
+/// The session that an operation was done to, and when.
+pub(crate) fn find(db: &Connection, id: i64) -> Result<Option<(i64, i64)>> {
+    db.prepare_cached("SELECT session, at_ms FROM operations WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
 }
 
 /// The operation that made a session as a fork.

@@ -4,6 +4,7 @@
 pub(crate) mod excludes;
 mod faults;
 mod ignored;
+pub(crate) mod line_diff;
 pub(crate) mod lines;
 pub(crate) mod names;
 #[cfg(test)]

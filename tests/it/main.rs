@@ -1,6 +1,7 @@
 //! Integration tests, in one binary: one file per noun, through the public face.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod audit;
 mod case;
 mod cases_calls;
 mod cases_chain;

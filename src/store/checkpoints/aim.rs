@@ -5,6 +5,7 @@ use rusqlite::Connection;
 use super::changes::{is_behind, without_undone};
 use super::plan::{Wanted, wanted};
 use super::points::{Point, find, text_of};
+use super::take::Taken;
 use crate::error::{Error, Result};
 use crate::model::{FileOutcome, Restore, RewindOptions};
 use crate::store::history::History;
@@ -22,6 +23,7 @@ const NEAR: usize = 10_000;
 pub(super) enum Aim {
     Point { point: Point, name: String },
     Undo(Box<RewindRow>),
+    Take(Box<Taken>),
 }
 
 /// Where the conversation is to end.
@@ -94,6 +96,7 @@ impl Aim {
         match self {
             Self::Point { .. } => "rewind",
             Self::Undo(_) => "undo",
+            Self::Take(_) => "take",
         }
     }
 
@@ -101,12 +104,13 @@ impl Aim {
         match self {
             Self::Point { name, .. } => name.clone(),
             Self::Undo(rewind) => rewind.operation.to_string(),
+            Self::Take(taken) => taken.name.clone(),
         }
     }
 
     pub(super) fn undoes(&self) -> Option<i64> {
         match self {
-            Self::Point { .. } => None,
+            Self::Point { .. } | Self::Take(_) => None,
             Self::Undo(rewind) => Some(rewind.operation),
         }
     }
@@ -116,6 +120,7 @@ impl Aim {
         match self {
             Self::Point { point, .. } => wanted(db, history, point),
             Self::Undo(rewind) => undone(db, rewind),
+            Self::Take(taken) => taken.wanted(db, history),
         }
     }
 
@@ -150,6 +155,8 @@ impl Aim {
                     removed_prompt: None,
                 });
             }
+            // Files alone are taken over.
+            Self::Take(_) => head,
             Self::Point {
                 point: Point::Start,
                 ..
@@ -212,7 +219,7 @@ fn standing(db: &Connection, mut rewind: RewindRow) -> Result<Standing> {
 fn newest_not_undone(db: &Connection, session: i64) -> Result<Option<RewindRow>> {
     for rewind in rewinds::of_session(db, session)?.into_iter().rev() {
         let is_done = matches!(rewind.status.as_str(), "done" | "part");
-        if rewind.kind == "rewind"
+        if matches!(rewind.kind.as_str(), "rewind" | "take")
             && is_done
             && let Standing::In(rewind) = standing(db, rewind)?
         {

@@ -9,27 +9,52 @@ use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::StateRow;
 use crate::tables::{messages, operations, rewinds};
 
-/// The changes of a session in the order in which they were committed: its own, and those that it
-/// inherits. A change is inherited with the message that it belongs to; a rewind if it came before
-/// the fork was made, and before anything that the fork does not show.
-pub(super) fn visible(db: &Connection, history: &History) -> Result<Vec<ChangeRow>> {
-    let mut changes = Vec::new();
-    for (at, part) in history.parts.iter().enumerate() {
-        let made = file_changes::of_session(db, part.owner)?;
-        let Some(heir) = history.parts.get(at + 1).filter(|_| part.is_inherited) else {
-            changes.extend(made);
-            continue;
+/// Which changes a session shows: its own, and those that it inherits. A change is inherited with the
+/// message that it belongs to; a rewind if it came before the fork was made, and before anything that
+/// the fork does not show.
+pub(in crate::store) struct Sight<'h> {
+    history: &'h History,
+    /// Of each part the operation that made its heir.
+    forked: Vec<Option<i64>>,
+}
+
+impl<'h> Sight<'h> {
+    pub(in crate::store) fn of(db: &Connection, history: &'h History) -> Result<Self> {
+        let mut forked = Vec::new();
+        for at in 0..history.parts.len() {
+            forked.push(match history.parts.get(at + 1) {
+                Some(heir) => operations::forked(db, heir.owner)?,
+                None => None,
+            });
+        }
+        Ok(Self { history, forked })
+    }
+
+    /// Whether a change made by the owner of one of the parts is shown.
+    pub(in crate::store) fn shows(&self, db: &Connection, change: &ChangeRow) -> Result<bool> {
+        let mut parts = self.history.parts.iter().zip(&self.forked);
+        let made = parts.find(|(part, _)| part.owner == change.session);
+        let Some((part, forked)) = made else {
+            return Ok(false);
         };
-        let forked = operations::forked(db, heir.owner)?;
-        for change in made {
-            let is_inherited = match change.operation {
-                Some(operation) => {
-                    forked.is_some_and(|forked| operation < forked)
-                        && came_within(db, part, &change)?
-                }
-                None => is_inherited(db, history, &change)?,
-            };
-            if is_inherited {
+        match change.operation {
+            _ if !part.is_inherited => Ok(true),
+            Some(operation) => {
+                Ok(forked.is_some_and(|forked| operation < forked)
+                    && came_within(db, part, change)?)
+            }
+            None => is_inherited(db, self.history, change),
+        }
+    }
+}
+
+/// The changes that a session shows, in the order in which they were committed.
+pub(super) fn visible(db: &Connection, history: &History) -> Result<Vec<ChangeRow>> {
+    let sight = Sight::of(db, history)?;
+    let mut changes = Vec::new();
+    for part in &history.parts {
+        for change in file_changes::of_session(db, part.owner)? {
+            if sight.shows(db, &change)? {
                 changes.push(change);
             }
         }

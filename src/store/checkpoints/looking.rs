@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use super::Files;
 use super::changes::{is_since, visible};
+use super::moments::states_before;
 use super::paths::resolve;
 use super::points::{Point, find};
 use super::roots::{base_of, places_of, real_folder};
@@ -130,23 +131,7 @@ impl Files {
 
 /// The state of every path that a session changed, at a point.
 pub(super) fn states_at(changes: &[ChangeRow], point: &Point) -> BTreeMap<PathRow, StateRow> {
-    let mut states = BTreeMap::new();
-    let mut settled = std::collections::HashSet::new();
-    for change in changes {
-        if settled.contains(&change.path) {
-            continue;
-        }
-        if is_since(change, point) {
-            settled.insert(&change.path);
-            states.insert(change.path.clone(), change.before.clone());
-        } else {
-            let after = change.after.clone().unwrap_or_else(|| StateRow::NotKept {
-                why: "what the last change before it left was never recorded".to_owned(),
-            });
-            states.insert(change.path.clone(), after);
-        }
-    }
-    states
+    states_before(changes, |change| is_since(change, point))
 }
 
 /// A state with its content.

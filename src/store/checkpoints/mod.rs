@@ -11,10 +11,14 @@ mod at_prompts;
 pub(super) mod binding;
 mod capture;
 mod changes;
+mod compare;
 mod contents;
 mod covered;
+mod differ;
 mod finish;
+mod hunks;
 mod looking;
+mod moments;
 mod note;
 mod paths;
 mod plan;
@@ -24,17 +28,22 @@ mod rewind;
 mod roots;
 mod stale;
 mod states;
+mod take;
 mod watch;
 
+pub use compare::{Comparison, ForkedFile};
 pub use rewind::RewindPlan;
+pub use take::TakeOptions;
 pub use watch::Watch;
 
 pub(crate) use crate::tables::file_changes::Bound;
 pub(crate) use at_prompts::{AtPrompt, at_prompts};
 pub(crate) use binding::launched_by;
 pub(super) use capture::seen_late;
+pub(super) use changes::Sight;
 pub(super) use note::notes;
 pub(crate) use paths::resolve_path;
+pub(super) use points::text_of;
 
 use super::Store;
 use super::session::Session;

@@ -50,7 +50,10 @@ pub(in crate::store) fn notes(
 fn is_told(db: &Connection, rewind: &RewindRow) -> bool {
     let is_done = matches!(rewind.status.as_str(), "done" | "part");
     let is_undone = rewinds::undone_by(db, rewind.operation).is_ok_and(|undo| undo.is_some());
-    rewind.restores == "files" && rewind.kind == "rewind" && is_done && !is_undone
+    rewind.restores == "files"
+        && matches!(rewind.kind.as_str(), "rewind" | "take")
+        && is_done
+        && !is_undone
 }
 
 fn text(db: &Connection, rewind: &RewindRow) -> Result<Option<String>> {
@@ -69,8 +72,17 @@ fn text(db: &Connection, rewind: &RewindRow) -> Result<Option<String>> {
     if more > 0 {
         list.push_str(&format!("\nand {more} more"));
     }
+    let what = match rewind.kind.as_str() {
+        "take" => format!(
+            "were replaced by those of session `{}`; what they held before is",
+            rewind.point
+        ),
+        _ => format!(
+            "were put back to what they were before `{}`; edits of them that came after it are",
+            rewind.point
+        ),
+    };
     Ok(Some(format!(
-        "These files were put back to what they were before `{}`; edits of them that came after it are no longer on disk. Read a file again before relying on it or changing it:\n{list}",
-        rewind.point
+        "These files {what} no longer on disk. Read a file again before relying on it or changing it:\n{list}"
     )))
 }

@@ -263,7 +263,7 @@ fn newest_prompts<'d>(
 }
 
 /// What a prompt says.
-pub(super) fn text_of(db: &Connection, message: i64) -> Result<Option<String>> {
+pub(in crate::store) fn text_of(db: &Connection, message: i64) -> Result<Option<String>> {
     let parts = messages::entry(db, message)?.map(|entry| EntryPart::read(&entry));
     let text = parts.into_iter().flatten().find_map(|part| match part {
         EntryPart::Text(text) => Some(text),

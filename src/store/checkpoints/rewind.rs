@@ -178,7 +178,7 @@ impl RewindPlan {
 }
 
 /// Makes a plan, within whatever transaction `db` is in.
-fn plan(
+pub(super) fn plan(
     db: &Connection,
     session: &Session,
     options: &RewindOptions,

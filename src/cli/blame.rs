@@ -1,0 +1,169 @@
+//! `turnkeep blame`
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use turnkeep::{Blame, Change, LineOrigin, StateKind};
+use unicode_width::UnicodeWidthStr;
+
+use super::fail::Failure;
+use super::out::{Out, Style, fit, harmless, harmless_line, pad, path, size, time};
+use super::{Call, Done, Outcome};
+
+/// Show which session, prompt and tool call wrote each line of a file
+///
+/// Of the file as it lies on the disk: lines that no call wrote are `outside`, or from before
+/// tracking.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file; with :LINE, all that is known of that line
+    #[arg(value_name = "FILE[:LINE]")]
+    file: PathBuf,
+
+    /// Of the file as it was recorded last, whatever lies on the disk
+    #[arg(long)]
+    recorded: bool,
+}
+
+pub(super) fn run(call: &Call, args: &Args) -> Outcome {
+    let store = call.look()?;
+    let (file, line) = file_and_line(&args.file);
+    let present = match args.recorded {
+        true => None,
+        // What cannot be read is told as it was recorded.
+        false => std::fs::read(&file).ok(),
+    };
+    let blame = match &present {
+        Some(content) => store.audit().blame_content(&file, content)?,
+        None => store.audit().blame(&file)?,
+    };
+    let mut out = Out::new();
+    if let Some(number) = line {
+        return one_line(call, &mut out, &blame, number);
+    }
+    if call.json {
+        let shown = serde_json::to_string(&blame).map_err(std::io::Error::other)?;
+        out.line(&shown)?;
+        return Ok(Done::All);
+    }
+    if blame.state.kind == StateKind::Absent {
+        out.line(&format!("{} is gone", path(&blame.path)))?;
+    } else if blame.lines.iter().any(|line| line.content.contains(&0)) {
+        let bytes = size(blame.state.bytes.unwrap_or(0));
+        out.line(&format!("{} is not text: {bytes}", path(&blame.path)))?;
+    } else {
+        print(&mut out, &blame)?;
+    }
+    Ok(Done::All)
+}
+
+fn file_and_line(given: &Path) -> (PathBuf, Option<usize>) {
+    let text = given.to_string_lossy();
+    let line = text.rsplit_once(':').and_then(|(file, line)| {
+        let line = line.parse().ok()?;
+        Some((PathBuf::from(file), Some(line)))
+    });
+    match line {
+        Some(found) if given.symlink_metadata().is_err() => found,
+        _ => (given.to_owned(), None),
+    }
+}
+
+fn print(out: &mut Out, blame: &Blame) -> Result<(), Failure> {
+    const WHO: usize = 36;
+    let digits = blame.lines.len().to_string().len();
+    for line in &blame.lines {
+        let origin = blame.origin(line.number);
+        let (who, style) = match origin {
+            Some(LineOrigin::Change { change }) => (shortly(change), Style::Bold),
+            Some(LineOrigin::BeforeTracking) => ("before tracking".to_owned(), Style::Dim),
+            Some(LineOrigin::Outside { seen_ms, .. }) => {
+                let when = seen_ms.map(|ms| format!(", seen {}", time(ms)));
+                (format!("outside{}", when.unwrap_or_default()), Style::Dim)
+            }
+            _ => ("not known".to_owned(), Style::Dim),
+        };
+        let who = out.styled(style, &pad(&who, WHO));
+        let text = String::from_utf8_lossy(&line.content);
+        let text = harmless(text.strip_suffix('\n').unwrap_or(&text));
+        let shown = format!("{who}  {:>digits$}  {text}", line.number);
+        out.line(shown.trim_end())?;
+    }
+    Ok(())
+}
+
+fn shortly(change: &Change) -> String {
+    let session = pad(&fit(&change.session.session_id, 8), 8);
+    let what = pad(&fit(what(change), 8), 8);
+    format!("{session}  {what}  {}", time(change.at_ms))
+}
+
+/// The tool that made a change, or what else did.
+fn what(change: &Change) -> &str {
+    let tool = change.call.as_ref().and_then(|call| call.tool.as_deref());
+    tool.unwrap_or(change.source.as_str())
+}
+
+fn one_line(call: &Call, out: &mut Out, blame: &Blame, number: usize) -> Outcome {
+    let line = number.checked_sub(1).and_then(|at| blame.lines.get(at));
+    let (Some(line), Some(origin)) = (line, blame.origin(number)) else {
+        let has = blame.lines.len();
+        let why = format!(
+            "{} has {has} lines, and no line {number}",
+            path(&blame.path)
+        );
+        return Err(Failure::wrong_use(why));
+    };
+    if call.json {
+        let shown = json!({"path": blame.path.to_string_lossy(), "line": line, "origin": origin});
+        out.line(&shown.to_string())?;
+        return Ok(Done::All);
+    }
+    let text = String::from_utf8_lossy(&line.content);
+    let title = harmless_line(text.trim_end_matches(['\n', '\r']));
+    out.line(&out.styled(Style::Bold, &title))?;
+    let mut fact = |name: &str, value: &str| -> Result<(), Failure> {
+        let room = out
+            .width()
+            .saturating_sub(10 + name.width().saturating_sub(8));
+        Ok(out.line(&format!("{}  {}", pad(name, 8), fit(value, room)))?)
+    };
+    let change = match origin {
+        LineOrigin::Change { change } => change,
+        LineOrigin::NotKept { change } => {
+            fact(
+                "written",
+                "not known: what was there before this change is not kept",
+            )?;
+            change
+        }
+        LineOrigin::BeforeTracking => {
+            fact("written", "before the first recorded change of the file")?;
+            return Ok(Done::All);
+        }
+        _ => {
+            fact("written", "outside of any session's recorded calls")?;
+            return Ok(Done::All);
+        }
+    };
+    fact("session", &change.session.to_string())?;
+    if let Some(agent) = &change.agent {
+        fact("agent", agent)?;
+    }
+    if let Some(prompt) = &change.prompt {
+        fact("prompt", &prompt.uuid)?;
+        if let Some(text) = &prompt.text {
+            fact("", text)?;
+        }
+    }
+    if let Some(made) = &change.call {
+        fact("call", &format!("{} {}", what(change), made.id))?;
+    }
+    let written_to = match change.path == blame.path {
+        true => String::new(),
+        false => format!(", to {}", path(&change.path)),
+    };
+    let at = time(change.at_ms);
+    fact("change", &format!("{} at {at}{written_to}", change.id))?;
+    Ok(Done::All)
+}

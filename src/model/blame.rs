@@ -1,0 +1,72 @@
+//! Blame: who wrote each line of a file.
+
+use std::path::PathBuf;
+
+use serde::{Serialize, Serializer};
+
+use super::audit::{Change, StateInfo, path_fields};
+
+/// A file, line by line, with where each line comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Blame {
+    /// The path, absolute.
+    #[serde(flatten, serialize_with = "path_fields")]
+    pub path: PathBuf,
+    /// What lies there: as it was recorded last, or as it was given.
+    pub state: StateInfo,
+    /// Its lines.
+    pub lines: Vec<BlameLine>,
+    /// Where they come from; lines name theirs by its place in this list.
+    pub origins: Vec<LineOrigin>,
+}
+
+impl Blame {
+    /// Where a line comes from; lines are counted from 1.
+    pub fn origin(&self, number: usize) -> Option<&LineOrigin> {
+        let line = self.lines.get(number.checked_sub(1)?)?;
+        self.origins.get(line.origin)
+    }
+}
+
+/// One line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlameLine {
+    /// Its number, counted from 1.
+    pub number: usize,
+    /// Its bytes, with its end.
+    #[serde(rename = "text", serialize_with = "as_text")]
+    pub content: Vec<u8>,
+    /// Where it comes from: a place in [`Blame::origins`].
+    pub origin: usize,
+}
+
+fn as_text<S: Serializer>(content: &[u8], to: S) -> Result<S::Ok, S::Error> {
+    let content = content.strip_suffix(b"\n").unwrap_or(content);
+    to.serialize_str(&String::from_utf8_lossy(content))
+}
+
+/// Where a line comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LineOrigin {
+    /// A recorded change wrote it. Its lines and its effect are not told here.
+    Change {
+        /// The change: its session, prompt and tool call.
+        change: Box<Change>,
+    },
+    /// It was there before the first recorded change.
+    BeforeTracking,
+    /// Somebody wrote it outside of any session's recorded calls.
+    Outside {
+        /// The change ahead of which it was found; `None` if it was found now.
+        seen_by: Option<i64>,
+        /// When that was, in epoch milliseconds.
+        seen_ms: Option<i64>,
+    },
+    /// Nobody knows: it was there after a change that had no backup, or whose content is not kept.
+    NotKept {
+        /// That change.
+        change: Box<Change>,
+    },
+}

@@ -1,0 +1,232 @@
+//! What a change did, and what is left of it.
+
+use std::rc::Rc;
+
+use super::contents::Contents;
+use crate::error::Result;
+use crate::model::{ChangeSource, Effect};
+use crate::tables::file_changes::ChangeRow;
+use crate::tables::file_states::StateRow;
+use crate::workspace::line_diff::{added, count_shared, removed, shared};
+use crate::workspace::lines::lines;
+
+/// How many of the newest changes of a path are looked at for the one that ended another.
+pub(super) const NEWEST: usize = 2_000;
+
+/// How many of them are looked at one by one; from there on the search halves what is left.
+const NEAR: usize = 64;
+
+/// The chain of a path's changes in the order in which they were made. An imported change that two
+/// transcripts tell of (the client copies a session's records when it forks it) counts once.
+pub(super) fn in_order(mut rows: Vec<ChangeRow>) -> Vec<ChangeRow> {
+    let is_imported =
+        |row: &ChangeRow| ChangeSource::from_word(&row.source) == ChangeSource::Import;
+    if !rows.iter().any(is_imported) {
+        return rows;
+    }
+    rows.sort_by_key(|row| (row.before_ms, row.id));
+    let mut chain: Vec<ChangeRow> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let is_copy = |other: &ChangeRow| {
+            is_imported(other)
+                && other.session != row.session
+                && other.before == row.before
+                && other.after == row.after
+        };
+        let same_time = chain.iter().rev();
+        let mut same_time = same_time.take_while(|other| other.before_ms == row.before_ms);
+        if !is_imported(&row) || !same_time.any(is_copy) {
+            chain.push(row);
+        }
+    }
+    chain
+}
+
+/// What a change did to its path.
+pub(super) struct Deed {
+    creates: bool,
+    after: StateRow,
+    before_text: Option<Rc<[u8]>>,
+    after_text: Option<Rc<[u8]>>,
+    added: Vec<usize>,
+    removed: Vec<usize>,
+}
+
+/// What is left of a change in a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    All,
+    Some,
+    None,
+    Unknown,
+}
+
+impl Deed {
+    /// What a change did; `None` if what it left is not known.
+    pub(super) fn of(contents: &Contents<'_>, row: &ChangeRow) -> Result<Option<Self>> {
+        let Some(after) = row.after.clone() else {
+            return Ok(None);
+        };
+        let mut deed = Self {
+            creates: row.before == StateRow::Absent,
+            before_text: contents.text(&row.before)?,
+            after_text: contents.text(&after)?,
+            after,
+            added: Vec::new(),
+            removed: Vec::new(),
+        };
+        let (from, to) = (&deed.before_text, &deed.after_text);
+        let runs = match (from, to) {
+            (Some(from), Some(to)) => shared(from, to),
+            _ => Vec::new(),
+        };
+        let count = |text: &Option<Rc<[u8]>>| text.as_deref().map_or(0, |text| lines(text).len());
+        deed.added = added(&runs, count(to));
+        deed.removed = removed(&runs, count(from));
+        Ok(Some(deed))
+    }
+
+    /// How many lines came and how many went, where both contents are text.
+    pub(super) fn counts(&self) -> Option<(usize, usize)> {
+        let both = self.before_text.is_some() && self.after_text.is_some();
+        both.then_some((self.added.len(), self.removed.len()))
+    }
+
+    /// What is left of it in a state of the path.
+    fn left(&self, contents: &Contents<'_>, state: &StateRow) -> Result<Left> {
+        if let StateRow::NotKept { .. } = state {
+            return Ok(Left::Unknown);
+        }
+        let whole = |is_so: bool| if is_so { Left::All } else { Left::None };
+        let text = match (&self.after, &self.after_text) {
+            (StateRow::NotKept { .. }, _) => return Ok(Left::Unknown),
+            (StateRow::File { .. }, Some(text)) => text,
+            (StateRow::File { blob, .. }, None) => return Ok(whole(state.blob() == Some(*blob))),
+            (after, _) => return Ok(whole(after.is(state))),
+        };
+        let StateRow::File { blob, .. } = state else {
+            return Ok(Left::None);
+        };
+        if self.after.blob() == Some(*blob) && !self.added.is_empty() {
+            return Ok(Left::All);
+        }
+        let Some(now) = contents.text(state)? else {
+            // What cannot be compared line by line is another content.
+            return Ok(Left::None);
+        };
+        let amount = |kept: usize, of: usize| match kept {
+            0 => Left::None,
+            kept if kept == of => Left::All,
+            _ => Left::Some,
+        };
+        if !self.added.is_empty() {
+            let kept = count_shared(&shared(text, &now), &self.added);
+            return Ok(amount(kept, self.added.len()));
+        }
+        match &self.before_text {
+            Some(before) if !self.removed.is_empty() => {
+                let back = count_shared(&shared(before, &now), &self.removed);
+                Ok(amount(self.removed.len() - back, self.removed.len()))
+            }
+            // An empty file stands while there is a file; a mode while it is that. Of a mode that was not
+            // recorded nothing is said.
+            _ => {
+                let (mode, now) = (mode_of(&self.after), mode_of(state));
+                Ok(whole(
+                    self.creates || mode.is_none() || now.is_none() || mode == now,
+                ))
+            }
+        }
+    }
+}
+
+fn mode_of(state: &StateRow) -> Option<u32> {
+    match state {
+        StateRow::File { mode, .. } => *mode,
+        _ => None,
+    }
+}
+
+/// What came of a change, given the chain of its path, and which later one took the last of it away.
+pub(super) fn effect(
+    contents: &Contents<'_>,
+    row: &ChangeRow,
+    deed: &Deed,
+    chain: &[ChangeRow],
+) -> Result<(Effect, Option<i64>)> {
+    if row.before.is(&deed.after) {
+        return Ok((Effect::Nothing, None));
+    }
+    let at = chain.iter().position(|other| other.id == row.id);
+    let later = &chain[at.map_or(0, |at| at + 1)..];
+    let is_newer = |other: &&ChangeRow| at.is_some() || other.id > row.id;
+    let later: Vec<&ChangeRow> = later.iter().filter(is_newer).collect();
+    let last = match later.last() {
+        Some(last) => last.after.as_ref().unwrap_or(&last.before),
+        None => &deed.after,
+    };
+    Ok(match deed.left(contents, last)? {
+        Left::All => (Effect::InEffect, None),
+        Left::Some => (Effect::InPart, None),
+        Left::Unknown => (Effect::Unknown, None),
+        Left::None => ended(contents, deed, &later, at.is_some())?,
+    })
+}
+
+/// How a change ended of which nothing is left: the last state on the way in which something was.
+fn ended(
+    contents: &Contents<'_>,
+    deed: &Deed,
+    later: &[&ChangeRow],
+    is_whole: bool,
+) -> Result<(Effect, Option<i64>)> {
+    let stands = |state: &StateRow| -> Result<bool> {
+        Ok(matches!(
+            deed.left(contents, state)?,
+            Left::All | Left::Some
+        ))
+    };
+    let by = |row: &ChangeRow| {
+        let source = ChangeSource::from_word(&row.source);
+        match source {
+            ChangeSource::Rewind | ChangeSource::Undo => (Effect::Rewound, Some(row.id)),
+            _ => (Effect::Overwritten, Some(row.id)),
+        }
+    };
+    let mut end = later.len();
+    while end > 0 && end + NEAR > later.len() {
+        let row = later[end - 1];
+        if stands(&row.before)? {
+            return Ok(by(row));
+        }
+        end -= 1;
+        if end > 0 {
+            let left = later[end - 1].after.as_ref();
+            if left.map_or(Ok(false), &stands)? {
+                return Ok((Effect::Outside, None));
+            }
+        } else if is_whole && stands(&deed.after)? {
+            // What lay there before the next change was no longer what this one left.
+            return Ok((Effect::Outside, None));
+        }
+    }
+    if end == 0 {
+        return Ok((Effect::Overwritten, None));
+    }
+    // Further back: some change before which it stood and after which it did not.
+    let (mut first, mut behind) = (0, end);
+    while first + 1 < behind {
+        let middle = first.midpoint(behind);
+        match stands(&later[middle].before)? {
+            true => first = middle,
+            false => behind = middle,
+        }
+    }
+    let row = later[first];
+    Ok(match stands(&row.before)? {
+        true if row.after.as_ref().map_or(Ok(false), &stands)? => (Effect::Outside, None),
+        true => by(row),
+        false if is_whole => (Effect::Outside, None),
+        false => (Effect::Overwritten, None),
+    })
+}

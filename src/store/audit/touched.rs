@@ -1,0 +1,89 @@
+//! The other way round: the files that a turn touched, and the sessions that touched a file.
+
+use std::path::Path;
+
+use super::contents::Contents;
+use super::effects::Deed;
+use super::telling::state_info;
+use super::{Audit, Question, seen_from};
+use crate::error::Result;
+use crate::model::{ChangeFilter, SessionKey, TouchedFile, TouchingSession};
+use crate::store::checkpoints::Sight;
+use crate::tables::audit::{From, page, sessions_of_path};
+use crate::tables::file_changes::ChangeRow;
+use crate::tables::file_states::PathRow;
+use crate::tables::sessions;
+
+impl Audit {
+    /// The files that a turn of a session touched, each once, in the order in which they were first
+    /// changed: what was there before the turn, and what it left. `uuid` names any message of the
+    /// turn.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`](crate::Error::NotFound) if there is no such session or turn.
+    pub fn files_of_turn(&self, session: &SessionKey, uuid: &str) -> Result<Vec<TouchedFile>> {
+        let filter = ChangeFilter::new().session(session).turn(uuid);
+        let session = self.session(&filter)?;
+        self.db().read(|db| {
+            let question = Question::of(db, &filter, session.as_ref())?;
+            let sight = match &question.view {
+                Some(view) => Some(Sight::of(db, &view.history)?),
+                None => None,
+            };
+            let mut files: Vec<(ChangeRow, usize)> = Vec::new();
+            for row in page(db, &question.asked, From::Behind(0), usize::MAX)? {
+                if !question.means(db, sight.as_ref(), &row)? {
+                    continue;
+                }
+                match files.iter_mut().find(|(first, _)| first.path == row.path) {
+                    Some((first, count)) => {
+                        first.after = row.after;
+                        *count += 1;
+                    }
+                    None => files.push((row, 1)),
+                }
+            }
+            let contents = Contents::new(db);
+            let told = files.into_iter().map(|(file, changes)| {
+                let counts = Deed::of(&contents, &file)?.and_then(|deed| deed.counts());
+                Ok(TouchedFile {
+                    path: file.path.path(),
+                    changes,
+                    before: state_info(db, &file.before)?,
+                    after: match &file.after {
+                        Some(after) => Some(state_info(db, after)?),
+                        None => None,
+                    },
+                    insertions: counts.map(|counts| counts.0),
+                    deletions: counts.map(|counts| counts.1),
+                })
+            });
+            told.collect()
+        })
+    }
+
+    /// The sessions that changed a file, the one that did last first. A relative path is seen from
+    /// the process's current folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the path cannot be resolved.
+    pub fn sessions_of(&self, path: impl AsRef<Path>) -> Result<Vec<TouchingSession>> {
+        let path = seen_from(None, path.as_ref())?;
+        self.db().read(|db| {
+            let mut told = Vec::new();
+            for (id, changes, first_ms, last_ms) in sessions_of_path(db, &PathRow::of(&path))? {
+                let Some(session) = sessions::find_any(db, id)? else {
+                    continue;
+                };
+                told.push(TouchingSession {
+                    session: session.key,
+                    is_deleted: session.is_deleted,
+                    changes: u64::try_from(changes).unwrap_or(0),
+                    first_ms,
+                    last_ms,
+                });
+            }
+            Ok(told)
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! The audit's questions: changes chosen by anything known of them, and what is new.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension, Result, params, params_from_iter};
+
+use super::file_changes::{CHANGE, ChangeRow, from_row};
+use super::file_states::PathRow;
+
+/// Which changes are asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) path: Option<AskedPath>,
+    /// Made by one of these sessions; any if there are none.
+    pub(crate) sessions: Vec<i64>,
+    pub(crate) turn: Option<i64>,
+    /// The uuid of the message that opened the turn, where no session is named.
+    pub(crate) turn_uuid: Option<String>,
+    pub(crate) tool: Option<String>,
+    pub(crate) agent: Option<Option<String>>,
+    pub(crate) since_ms: Option<i64>,
+    pub(crate) until_ms: Option<i64>,
+}
+
+/// A path that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AskedPath {
+    File(PathRow),
+    /// A folder and all below it. The caller compares again: texts of paths that are not UTF-8 may
+    /// be alike.
+    Below(String),
+}
+
+/// Which way a list goes on, and from where.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum From {
+    /// Newest first, those before this one.
+    Before(i64),
+    /// Oldest first, those behind this one.
+    Behind(i64),
+}
+
+/// Changes as asked for, at most `limit`.
+pub(crate) fn page(
+    db: &Connection,
+    asked: &Asked,
+    from: From,
+    limit: usize,
+) -> Result<Vec<ChangeRow>> {
+    let mut clauses: Vec<String> = Vec::new();
+    let mut values: Vec<Value> = Vec::new();
+    let mut add = |clause: &str, given: Vec<Value>| {
+        clauses.push(clause.to_owned());
+        values.extend(given);
+    };
+    match &asked.path {
+        Some(AskedPath::File(path)) => add(
+            "path = ? AND path_raw IS ?",
+            vec![path.text.clone().into(), path.raw.clone().into()],
+        ),
+        Some(AskedPath::Below(folder)) => {
+            let (first, end) = below(folder);
+            add(
+                "(path = ? OR (path >= ? AND path < ?))",
+                vec![folder.clone().into(), first.into(), end.into()],
+            );
+        }
+        None => {}
+    }
+    if !asked.sessions.is_empty() {
+        let marks = vec!["?"; asked.sessions.len()].join(", ");
+        let ids = asked.sessions.iter().map(|id| Value::from(*id));
+        add(&format!("session IN ({marks})"), ids.collect());
+    }
+    if let Some(turn) = asked.turn {
+        add("turn = ?", vec![turn.into()]);
+    }
+    if let Some(uuid) = &asked.turn_uuid {
+        add(
+            "EXISTS (SELECT 1 FROM messages m WHERE m.id = file_changes.turn AND m.uuid = ?)",
+            vec![uuid.clone().into()],
+        );
+    }
+    if let Some(tool) = &asked.tool {
+        add(
+            "EXISTS (SELECT 1 FROM tool_calls c WHERE c.id = file_changes.call AND c.name = ?)",
+            vec![tool.clone().into()],
+        );
+    }
+    if let Some(agent) = &asked.agent {
+        add("agent IS ?", vec![agent.clone().into()]);
+    }
+    if let Some(time) = asked.since_ms {
+        add("before_ms >= ?", vec![time.into()]);
+    }
+    if let Some(time) = asked.until_ms {
+        add("before_ms < ?", vec![time.into()]);
+    }
+    let order = match from {
+        From::Before(id) => {
+            add("id < ?", vec![id.into()]);
+            "DESC"
+        }
+        From::Behind(id) => {
+            add("id > ?", vec![id.into()]);
+            "ASC"
+        }
+    };
+    let sql = format!(
+        "SELECT {CHANGE} FROM file_changes WHERE {} ORDER BY id {order} LIMIT ?",
+        clauses.join(" AND ")
+    );
+    values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
+    db.prepare_cached(&sql)?
+        .query_map(params_from_iter(values), from_row)?
+        .collect()
+}
+
+/// The texts between which all paths below a folder stand.
+fn below(folder: &str) -> (String, String) {
+    let folder = folder.strip_suffix('/').unwrap_or(folder);
+    // `0` is the next letter behind `/`.
+    (format!("{folder}/"), format!("{folder}0"))
+}
+
+/// Whether any change is of a path below a folder.
+pub(crate) fn any_below(db: &Connection, folder: &str) -> Result<bool> {
+    let (first, end) = below(folder);
+    db.prepare_cached("SELECT 1 FROM file_changes WHERE path >= ?1 AND path < ?2 LIMIT 1")?
+        .exists(params![first, end])
+}
+
+/// What sessions did to a path: session, number of changes, first and last time; the newest first.
+pub(crate) fn sessions_of_path(
+    db: &Connection,
+    path: &PathRow,
+) -> Result<Vec<(i64, i64, i64, i64)>> {
+    db.prepare_cached(
+        "SELECT session, count(*), min(before_ms), max(before_ms) FROM file_changes
+         WHERE path = ?1 AND path_raw IS ?2 GROUP BY session ORDER BY max(id) DESC",
+    )?
+    .query_map(params![path.text, path.raw], |row| {
+        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    })?
+    .collect()
+}
+
+/// The newest change and the newest message.
+pub(crate) fn ends(db: &Connection) -> Result<(i64, i64)> {
+    db.prepare_cached(
+        "SELECT (SELECT coalesce(max(id), 0) FROM file_changes), (SELECT coalesce(max(id), 0) FROM messages)",
+    )?
+    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Those of the changes between two of which it is not known yet what they left, newest first.
+pub(crate) fn open_between(
+    db: &Connection,
+    (behind, until): (i64, i64),
+    limit: usize,
+) -> Result<Vec<i64>> {
+    db.prepare_cached(
+        "SELECT id FROM file_changes WHERE id > ?1 AND id <= ?2 AND after_state IS NULL
+         ORDER BY id DESC LIMIT ?3",
+    )?
+    .query_map(
+        params![behind, until, i64::try_from(limit).unwrap_or(i64::MAX)],
+        |row| row.get(0),
+    )?
+    .collect()
+}
+
+/// A message that is new, as it was stored.
+#[derive(Clone, Debug)]
+pub(crate) struct NewRow {
+    pub(crate) id: i64,
+    pub(crate) session: i64,
+    pub(crate) subpath: String,
+    pub(crate) seq: i64,
+    pub(crate) uuid: Option<String>,
+    pub(crate) kind: String,
+    pub(crate) role: Option<String>,
+    pub(crate) timestamp_ms: Option<i64>,
+    pub(crate) stored_ms: i64,
+    pub(crate) entry: Option<String>,
+}
+
+/// The rows of messages behind one, of any session or of one, oldest first.
+pub(crate) fn messages_behind(
+    db: &Connection,
+    behind: i64,
+    session: Option<i64>,
+    limit: usize,
+) -> Result<Vec<NewRow>> {
+    // `+session`: by id from there on, not through all of a session's rows.
+    db.prepare_cached(
+        "SELECT id, session, subpath, seq, uuid, kind, role, timestamp_ms, stored_ms, entry FROM messages
+         WHERE id > ?1 AND (?2 IS NULL OR +session = ?2) ORDER BY id LIMIT ?3",
+    )?
+    .query_map(
+        params![behind, session, i64::try_from(limit).unwrap_or(i64::MAX)],
+        |row| {
+            Ok(NewRow {
+                id: row.get(0)?,
+                session: row.get(1)?,
+                subpath: row.get(2)?,
+                seq: row.get(3)?,
+                uuid: row.get(4)?,
+                kind: row.get(5)?,
+                role: row.get(6)?,
+                timestamp_ms: row.get(7)?,
+                stored_ms: row.get(8)?,
+                entry: row.get(9)?,
+            })
+        },
+    )?
+    .collect()
+}
+
+/// The hash and the length of a blob.
+pub(crate) fn blob_facts(db: &Connection, id: i64) -> Result<Option<(Vec<u8>, i64)>> {
+    db.prepare_cached("SELECT hash, bytes FROM blobs WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+/// The tool that a call is of.
+pub(crate) fn tool_of(db: &Connection, call: i64) -> Result<Option<String>> {
+    db.prepare_cached("SELECT name FROM tool_calls WHERE id = ?1")?
+        .query_row([call], |row| row.get(0))
+        .optional()
+}
+
+/// Where files went in the call that made a change, and else in its turn: the newest first.
+pub(crate) fn removals(
+    db: &Connection,
+    change: &ChangeRow,
+    limit: usize,
+) -> Result<Vec<ChangeRow>> {
+    let mut found = Vec::new();
+    for (column, value) in [
+        ("tool_use_id", Value::from(change.tool_use_id.clone())),
+        ("turn", Value::from(change.turn)),
+    ] {
+        if !found.is_empty() || value == Value::Null {
+            continue;
+        }
+        let sql = format!(
+            "SELECT {CHANGE} FROM file_changes
+             WHERE session = ?1 AND {column} = ?2 AND id <> ?3
+               AND before_state = 'file' AND after_state = 'absent'
+             ORDER BY id DESC LIMIT ?4"
+        );
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        found = db
+            .prepare_cached(&sql)?
+            .query_map(params![change.session, value, change.id, limit], from_row)?
+            .collect::<Result<_>>()?;
+    }
+    Ok(found)
+}
+
+/// The newest change before another one that left this content at another path.
+pub(crate) fn left_elsewhere(
+    db: &Connection,
+    change: &ChangeRow,
+    blob: i64,
+) -> Result<Option<ChangeRow>> {
+    let sql = format!(
+        "SELECT {CHANGE} FROM file_changes
+         WHERE after_blob = ?1 AND id < ?2 AND (path <> ?3 OR path_raw IS NOT ?4)
+         ORDER BY id DESC LIMIT 1"
+    );
+    let values = params![blob, change.id, change.path.text, change.path.raw];
+    db.prepare_cached(&sql)?
+        .query_row(values, from_row)
+        .optional()
+}
