@@ -37,7 +37,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         Some(content) => store.audit().blame_content(&file, content)?,
         None => store.audit().blame(&file)?,
     };
-    let mut out = Out::new();
+    let mut out = Out::paged(call.json);
     if let Some(number) = line {
         return one_line(call, &mut out, &blame, number);
     }

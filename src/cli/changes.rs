@@ -65,7 +65,7 @@ pub(super) struct Args {
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.look()?;
-    let mut out = Out::new();
+    let mut out = Out::paged(call.json);
     if let (true, Some(path)) = (args.sessions, &args.path) {
         return sessions(call, &mut out, &store, path);
     }

@@ -37,7 +37,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let left = session(&store, &args.left, args.within.project())?;
     let right = session(&store, &args.right, args.within.project())?;
     let found = left.compare(&right)?;
-    let mut out = Out::new();
+    let mut out = Out::paged(call.json);
     if call.json {
         let (one, two) = match &found.last_common {
             Some((one, two)) => (json!(one), json!(two)),

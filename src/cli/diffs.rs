@@ -44,7 +44,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         options = options.only(std::path::absolute(path)?);
     }
     let files = session.files().diff(&options)?;
-    let mut out = Out::new();
+    let mut out = Out::paged(call.json);
     if call.json {
         let shown = json!({"from": args.from, "to": to, "files": files});
         out.line(&shown.to_string())?;

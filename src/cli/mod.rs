@@ -25,6 +25,7 @@ mod ls;
 mod moment;
 mod operations;
 mod out;
+mod pager;
 mod place;
 mod points;
 mod reindex;

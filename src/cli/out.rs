@@ -8,6 +8,7 @@ use turnkeep::Session;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::fail::Failure;
+use super::pager::{Pager, Sink};
 
 /// A style for text on a terminal.
 #[derive(Clone, Copy)]
@@ -24,7 +25,7 @@ pub(super) enum Style {
 
 /// Where a command prints to.
 pub(super) struct Out {
-    to: io::StdoutLock<'static>,
+    to: Sink,
     terminal: bool,
     colour: bool,
     width: usize,
@@ -39,11 +40,23 @@ impl Out {
             .and_then(|columns| columns.parse().ok())
             .unwrap_or(80);
         Self {
-            to: io::stdout().lock(),
+            to: Sink::Stdout(io::stdout().lock()),
             terminal,
             colour,
             width: width.max(40),
         }
+    }
+
+    /// For what may be long: on a terminal it goes through a pager.
+    pub(super) fn paged(json: bool) -> Self {
+        let mut out = Self::new();
+        if out.terminal
+            && !json
+            && let Some(pager) = Pager::start()
+        {
+            out.to = Sink::Pager(pager);
+        }
+        out
     }
 
     /// The width of a line, in columns.

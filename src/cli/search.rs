@@ -82,7 +82,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let query = query(&store, args)?;
     catch_up(&store, if args.wait { Duration::MAX } else { PATIENCE })?;
     let page = store.search(&query)?;
-    let mut out = Out::new();
+    let mut out = Out::paged(call.json);
     if call.json {
         let hits: Vec<Value> = page.hits.iter().map(shown).collect();
         let next = page.next.map(|next| next.to_string());

@@ -30,7 +30,7 @@ pub(super) struct Args {
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = call.look()?;
-    let mut out = Out::new();
+    let mut out = Out::paged(call.json);
     match args.format.as_str() {
         _ if call.json => as_json(&store, &args.query, &mut out)?,
         "json" => as_json(&store, &args.query, &mut out)?,

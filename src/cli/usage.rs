@@ -86,7 +86,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         query = query.prices(prices.clone());
     }
     let report = store.usage(&query)?;
-    let mut out = Out::new();
+    let mut out = Out::paged(call.json);
     if call.json {
         let rows: Vec<Value> = report.rows.iter().map(|row| shown(by, row)).collect();
         let prices = prices

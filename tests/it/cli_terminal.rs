@@ -25,6 +25,7 @@ fn on_a_terminal(desk: &Desk, args: &[&str], answer: &str) -> (String, i32) {
     let mut child = {
         let mut command = desk.program.command(args);
         command
+            .env("TURNKEEP_PAGER", "sed s/^/paged:/")
             .stdin(terminal.try_clone().unwrap())
             .stdout(terminal)
             .stderr(Stdio::null());
@@ -84,4 +85,36 @@ fn a_rewind_that_cannot_begin_does_not_ask() {
     let (shown, code) = on_a_terminal(&desk, &part, "n\n");
     assert_eq!(code, 0, "{shown}");
     assert!(shown.contains("go on?"), "{shown}");
+}
+
+#[test]
+fn what_may_be_long_goes_through_a_pager() {
+    let desk = Desk::new();
+    desk.prompt("find the needle");
+    desk.write("toolu_1", "a.txt", "1\n");
+    let file = desk.path("a.txt");
+    let asked: [&[&str]; 6] = [
+        &["search", "needle"],
+        &["usage"],
+        &["sql", "SELECT 1"],
+        &["changes"],
+        &["blame", file.to_str().unwrap()],
+        &["diff", "s1", "@start"],
+    ];
+    for args in asked {
+        let (shown, code) = on_a_terminal(&desk, args, "");
+        assert_eq!(code, 0, "{args:?}: {shown}");
+        assert!(
+            shown.lines().all(|line| line.starts_with("paged:")),
+            "{args:?}: {shown}"
+        );
+        // Not where a program reads, nor for what is asked at once.
+        let ran = desk.run(args);
+        assert!(!ran.out.contains("paged:"), "{args:?}");
+        let json = [args, &["--json"]].concat();
+        let (shown, _) = on_a_terminal(&desk, &json, "");
+        assert!(!shown.contains("paged:"), "{args:?}: {shown}");
+    }
+    let (shown, _) = on_a_terminal(&desk, &["points", "s1"], "");
+    assert!(!shown.contains("paged:"), "{shown}");
 }
