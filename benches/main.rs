@@ -8,14 +8,17 @@
 mod append;
 mod audit;
 mod entries;
+mod files;
 mod forks;
 mod import;
 mod kit;
 mod list;
 mod read;
+mod search;
 mod size;
+mod usage;
 
-const BESIDE: [(&str, fn()); 15] = [
+const BESIDE: [(&str, fn()); 22] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -30,7 +33,17 @@ const BESIDE: [(&str, fn()); 15] = [
     ("forks::chain", forks::chain_beside_plain),
     ("audit::pages", audit::pages),
     ("audit::blame", audit::blame),
+    ("files::backup", files::backup),
+    (
+        "files::backup_in_a_large_tree",
+        files::backup_in_a_large_tree,
+    ),
+    ("files::scan", files::scan),
+    ("files::rewind", files::rewind),
+    ("files::size", files::size),
+    ("search", search::run),
     ("size", size::print),
+    ("usage::by_day", usage::by_day),
 ];
 
 fn main() {

@@ -47,6 +47,7 @@ CREATE TABLE file_changes (
     path_raw      BLOB,
     before_state  TEXT    NOT NULL CHECK (before_state IN ('absent', 'file', 'symlink', 'directory', 'not_kept')),
     before_blob   INTEGER REFERENCES blobs (id),
+    -- NULL where it was not recorded: a transcript tells contents without modes.
     before_mode   INTEGER,
     before_target BLOB,
     before_why    TEXT,
@@ -70,6 +71,14 @@ CREATE INDEX file_changes_call ON file_changes (session, tool_use_id) WHERE tool
 CREATE INDEX file_changes_prompt ON file_changes (session, prompt_id) WHERE turn IS NULL AND prompt_id IS NOT NULL;
 CREATE INDEX file_changes_before ON file_changes (before_blob) WHERE before_blob IS NOT NULL;
 CREATE INDEX file_changes_after ON file_changes (after_blob) WHERE after_blob IS NOT NULL;
+
+-- Sessions of which an import took in records of edits, and has not made file changes of them yet.
+CREATE TABLE checkpoints_due (
+    session       INTEGER PRIMARY KEY REFERENCES sessions (id),
+    noted_ms      INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO checkpoints_due (session, noted_ms) SELECT session, max(imported_ms) FROM import_sources GROUP BY session;
 
 -- Commands that are or were watched, a row for each root: what of their effects is known, and what is not.
 CREATE TABLE watched_calls (

@@ -60,10 +60,12 @@ pub use model::{
     ChangeFilter, ChangePage, ChangeSource, CheckedOut, Cursor, DiffHunk, DiffKind, DiffLine,
     DiffOptions, Effect, FileAction, FileDiff, FileOptions, FileOutcome, FileReport, FileState,
     ForkOptions, Kin, Lease, LineOrigin, Lineage, NewEntry, NewMessage, NewSession, News,
-    NewsCursor, NotCovered, NotKept, Operation, PromptRef, Restore, RestorePoint, RewindOptions,
-    RewindReport, Role, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled,
-    StateInfo, StateKind, ToolCall, ToolRef, ToolState, TouchedFile, TouchingSession,
-    TranscriptKey, WatchOptions, Watched,
+    NewsCursor, NotCovered, NotKept, Operation, PriceTable, PromptRef, Restore, RestorePoint,
+    RewindOptions, RewindReport, Role, SearchCursor, SearchHit, SearchIndex, SearchPage,
+    SearchQuery, SearchRole, SessionFilter, SessionInfo, SessionKey, SessionPage, Settle, Settled,
+    Snippet, SqlValue, StateInfo, StateKind, ToolCall, ToolRef, ToolState, TouchedFile,
+    TouchingSession, TranscriptKey, UsageBy, UsageQuery, UsageReport, UsageRow, Used, WatchOptions,
+    Watched,
 };
 pub use store::{
     Audit, Branch, Comparison, Context, ContextMessage, Conversation, ConversationEntry, EntryPart,

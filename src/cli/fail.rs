@@ -11,7 +11,8 @@ use super::out::harmless;
 const OTHER: u8 = 1;
 const WRONG_USE: u8 = 2;
 const NOT_FOUND: u8 = 3;
-const CONFLICT: u8 = 4;
+/// Exit code of a command that did nothing, as something stood in the way.
+pub(super) const CONFLICT: u8 = 4;
 const BUSY: u8 = 5;
 /// Exit code of a command that left something out.
 pub(super) const PART: u8 = 6;
@@ -26,6 +27,8 @@ pub(super) enum Failure {
         message: String,
         hint: Option<String>,
     },
+    /// What was asked for is not there, told by the program itself.
+    Missing(String),
     /// Nobody reads what is printed any more: not an error of ours.
     ClosedPipe,
     /// The terminal or a pipe failed.
@@ -61,6 +64,7 @@ impl Failure {
                 error.hint().map(String::from),
             ),
             Self::Use { message, hint } => (WRONG_USE, "invalid", message.clone(), hint.clone()),
+            Self::Missing(message) => (NOT_FOUND, "not_found", message.clone(), None),
             Self::Print(error) => (OTHER, "io", format!("printing: {error}"), None),
         };
         if as_json {

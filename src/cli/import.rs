@@ -109,6 +109,19 @@ fn print(out: &mut Out, report: &ImportReport, store: &str) -> io::Result<()> {
         };
         out.line(&format!("  {number} {what}: {then}"))?;
     }
+    if report.file_changes > 0 {
+        let changes = count(report.file_changes, "file change");
+        out.line(&format!(
+            "  {changes}: made of checkpoints and of what tools answered"
+        ))?;
+    }
+    for note in report.notes.iter().take(SHOWN) {
+        out.line(&format!("note: session {}: {}", note.session_id, note.what))?;
+    }
+    if report.notes.len() > SHOWN {
+        let more = report.notes.len() - SHOWN;
+        out.line(&format!("… and {more} more; --json lists them all"))?;
+    }
     for problem in report.problems.iter().take(SHOWN) {
         let line = problem
             .line

@@ -4,31 +4,47 @@
 mod append;
 mod blame;
 mod branches;
+mod cat;
 mod changes;
+mod checkout;
+mod checkpoints;
 mod compare;
 mod completions;
 mod delete;
 mod demo;
+mod diff;
 mod diffs;
 mod export;
 mod fail;
 mod fork;
+mod hook;
 mod import;
+mod label;
 mod lineage;
 mod ls;
 mod moment;
+mod operations;
 mod out;
 mod place;
+mod points;
+mod reindex;
 mod rename;
 mod resume;
+mod rewind;
+mod rewinding;
 mod salvage;
 mod scene;
 mod scratch;
+mod search;
 mod show;
+mod sql;
 mod tag;
 mod take;
 mod task;
 mod tool;
+mod track;
+mod undo;
+mod usage;
 mod verify;
 
 use std::ffi::OsString;
@@ -45,11 +61,15 @@ enum Done {
     All,
     /// Something was left out, and has been said.
     Part,
+    /// Something stood in the way of all of it, and has been said.
+    Nothing,
+    /// A command that was run ended so.
+    As(u8),
 }
 
 type Outcome = Result<Done, Failure>;
 
-/// Keep an AI agent's sessions in one SQLite file: import, read, resume and fork them.
+/// Keep an AI agent's sessions in one SQLite file: import, read, resume, fork and rewind them.
 #[derive(Debug, Parser)]
 #[command(name = "turnkeep", version, max_term_width = 80)]
 #[command(
@@ -82,6 +102,9 @@ enum Command {
     Import(import::Args),
     Ls(ls::Args),
     Show(show::Args),
+    Search(search::Args),
+    Usage(usage::Args),
+    Sql(sql::Args),
     Export(export::Args),
     Append(append::Args),
     Resume(resume::Args),
@@ -97,10 +120,21 @@ enum Command {
     Scratch(scratch::Args),
     Scene(scene::Args),
     Task(task::Args),
+    Track(track::Args),
+    Hook(hook::Args),
+    Points(points::Args),
+    Label(label::Args),
+    Rewind(rewind::Args),
+    Undo(undo::Args),
+    Operations(operations::Args),
+    Cat(cat::Args),
+    Checkout(checkout::Args),
+    Checkpoints(checkpoints::Args),
     Rename(rename::Args),
     Tag(tag::Args),
     Delete(delete::Args),
     Verify(verify::Args),
+    Reindex(reindex::Args),
     Salvage(salvage::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -147,6 +181,9 @@ pub fn main() -> ExitCode {
         Command::Import(args) => import::run(&call, &args),
         Command::Ls(args) => ls::run(&call, &args),
         Command::Show(args) => show::run(&call, &args),
+        Command::Search(args) => search::run(&call, &args),
+        Command::Usage(args) => usage::run(&call, &args),
+        Command::Sql(args) => sql::run(&call, &args),
         Command::Export(args) => export::run(&call, &args),
         Command::Append(args) => append::run(&call, &args),
         Command::Resume(args) => resume::run(&call, &args),
@@ -162,10 +199,21 @@ pub fn main() -> ExitCode {
         Command::Scratch(args) => scratch::run(&call, &args),
         Command::Scene(args) => scene::run(&call, &args),
         Command::Task(args) => task::run(&call, &args),
+        Command::Track(args) => track::run(&call, &args),
+        Command::Hook(args) => hook::run(&call, &args),
+        Command::Points(args) => points::run(&call, &args),
+        Command::Label(args) => label::run(&call, &args),
+        Command::Rewind(args) => rewind::run(&call, &args),
+        Command::Undo(args) => undo::run(&call, &args),
+        Command::Operations(args) => operations::run(&call, &args),
+        Command::Cat(args) => cat::run(&call, &args),
+        Command::Checkout(args) => checkout::run(&call, &args),
+        Command::Checkpoints(args) => checkpoints::run(&call, &args),
         Command::Rename(args) => rename::run(&call, &args),
         Command::Tag(args) => tag::run(&call, &args),
         Command::Delete(args) => delete::run(&call, &args),
         Command::Verify(args) => verify::run(&call, &args),
+        Command::Reindex(args) => reindex::run(&call, &args),
         Command::Salvage(args) => salvage::run(&call, &args),
         Command::Demo(args) => demo::run(&call, &args),
         Command::Completions(args) => completions::run(&args),
@@ -173,6 +221,8 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(Done::All) => ExitCode::SUCCESS,
         Ok(Done::Part) => ExitCode::from(fail::PART),
+        Ok(Done::Nothing) => ExitCode::from(fail::CONFLICT),
+        Ok(Done::As(code)) => ExitCode::from(code),
         Err(failure) => failure.report(call.json),
     }
 }

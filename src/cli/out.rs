@@ -25,6 +25,7 @@ pub(super) enum Style {
 /// Where a command prints to.
 pub(super) struct Out {
     to: io::StdoutLock<'static>,
+    terminal: bool,
     colour: bool,
     width: usize,
 }
@@ -39,6 +40,7 @@ impl Out {
             .unwrap_or(80);
         Self {
             to: io::stdout().lock(),
+            terminal,
             colour,
             width: width.max(40),
         }
@@ -49,8 +51,31 @@ impl Out {
         self.width
     }
 
+    /// Whether a person reads it.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.to, "{text}")
+    }
+
+    /// A text on as many lines as it needs, each of them indented.
+    pub(super) fn wrapped(&mut self, text: &str, indent: usize) -> io::Result<()> {
+        let indent = " ".repeat(indent);
+        let how = textwrap::Options::new(self.width)
+            .initial_indent(&indent)
+            .subsequent_indent(&indent);
+        for line in textwrap::wrap(&harmless(text), how) {
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// A question, behind which the answer is typed.
+    pub(super) fn question(&mut self, text: &str) -> io::Result<()> {
+        write!(self.to, "{text}")?;
+        self.to.flush()
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -101,6 +101,17 @@ pub(super) fn scope(store: &Store, project: Option<&str>) -> Result<Scope, Failu
     })
 }
 
+/// A file as the user means it. Within the session's folders a relative path is seen from the
+/// current folder, as a shell sees it; from elsewhere, as the library does: from the session's cwd.
+pub(super) fn file(session: &Session, path: &Path) -> Result<PathBuf, Failure> {
+    let roots = session.files().roots()?;
+    let current = std::env::current_dir().and_then(|folder| folder.canonicalize());
+    let seen_from = current
+        .ok()
+        .filter(|folder| roots.is_empty() || roots.iter().any(|root| folder.starts_with(root)));
+    Ok(seen_from.map_or_else(|| path.to_owned(), |folder| folder.join(path)))
+}
+
 fn looks_like_a_path(text: &str) -> bool {
     text.contains(['/', '\\']) || text == "." || text == ".." || Path::new(text).is_dir()
 }

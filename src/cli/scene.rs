@@ -97,11 +97,7 @@ fn print(call: &Call, out: &mut Out, session: &Session) -> Result<(), Failure> {
 }
 
 fn as_json(session: &Session, scene: &Scene) -> String {
-    let pending: Vec<_> = scene
-        .pending
-        .iter()
-        .map(|call| json!({"id": call.id, "name": call.name, "attempt": call.attempt, "started_ms": call.started_ms, "idempotency_key": call.idempotency_key}))
-        .collect();
+    let pending: Vec<_> = scene.pending.iter().map(super::tool::json).collect();
     json!({
         "session_id": session.id(),
         "task": scene.task,

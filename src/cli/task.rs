@@ -57,6 +57,9 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
                 out.line(&json!({ "tasks": tasks }).to_string())?;
                 return Ok(Done::All);
             }
+            if tasks.is_empty() {
+                out.line("no tasks")?;
+            }
             for (name, done, all, next) in &tasks {
                 let next = next.as_ref().map_or(String::new(), |phase| {
                     format!(", next {} ({})", phase.name, word(phase.state))

@@ -144,7 +144,7 @@ fn value(content: &str, is_json: bool) -> Result<Value, Failure> {
 }
 
 /// A call as JSON; its input stays the text it is.
-fn json(call: &ToolCall) -> Value {
+pub(super) fn json(call: &ToolCall) -> Value {
     json!({
         "id": call.id,
         "name": call.name,

@@ -1,7 +1,10 @@
 //! Files: what a capture keeps of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 /// A tool call as a capture names it. It may come before the call is stored.
@@ -63,8 +66,9 @@ pub struct Captured {
 /// A path whose content is not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NotKept {
-    /// The path, absolute.
-    #[serde(serialize_with = "path")]
+    /// The path, absolute. Where it is not UTF-8, its JSON has the bytes too, in base64, as
+    /// `path_bytes`.
+    #[serde(flatten, serialize_with = "path")]
     pub path: PathBuf,
     /// Why.
     pub reason: String,
@@ -121,8 +125,18 @@ impl FileOptions {
     }
 }
 
-pub(crate) fn path<S: Serializer>(path: &std::path::Path, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&path.to_string_lossy())
+/// A path as text, and as bytes where the text is not all of it.
+pub(crate) fn path<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    let bytes = match path.to_str() {
+        Some(_) => None,
+        None => Some(BASE64.encode(path.as_os_str().as_encoded_bytes())),
+    };
+    let mut fields = to.serialize_map(None)?;
+    fields.serialize_entry("path", &path.to_string_lossy())?;
+    if let Some(bytes) = bytes {
+        fields.serialize_entry("path_bytes", &bytes)?;
+    }
+    fields.end()
 }
 
 pub(crate) fn paths<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {

@@ -11,8 +11,11 @@ mod lease;
 pub(crate) mod message;
 mod news;
 mod rewind;
+pub(crate) mod search;
 mod session;
+mod sql;
 mod tool;
+mod usage;
 
 pub use append::{AppendOptions, Appended};
 pub use audit::{
@@ -33,5 +36,10 @@ pub use rewind::{
     FileAction, FileOutcome, FileReport, NotCovered, Operation, Restore, RestorePoint,
     RewindOptions, RewindReport,
 };
+pub use search::{
+    SearchCursor, SearchHit, SearchIndex, SearchPage, SearchQuery, SearchRole, Snippet,
+};
 pub use session::{Cursor, NewSession, SessionFilter, SessionInfo, SessionPage};
+pub use sql::SqlValue;
 pub use tool::{Settle, Settled, ToolCall, ToolState};
+pub use usage::{PriceTable, UsageBy, UsageQuery, UsageReport, UsageRow, Used};

@@ -197,8 +197,9 @@ impl FileOutcome {
 /// One file of a plan or of a rewind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileReport {
-    /// The path, absolute.
-    #[serde(serialize_with = "path")]
+    /// The path, absolute. Where it is not UTF-8, its JSON has the bytes too, in base64, as
+    /// `path_bytes`.
+    #[serde(flatten, serialize_with = "path")]
     pub path: PathBuf,
     /// What is to be done to it.
     pub action: FileAction,
@@ -239,6 +240,8 @@ pub struct RewindReport {
     pub not_covered: Vec<NotCovered>,
     /// The head, by uuid: as it would be, or is.
     pub head: Option<String>,
+    /// Whether the conversation moved; of a plan, whether it would.
+    pub conversation_moved: bool,
     /// What the prompt said that left the conversation, for editing it.
     pub removed_prompt: Option<String>,
     /// Phases of tasks, as `task/phase`, whose recorded changes were taken back.
@@ -266,7 +269,7 @@ impl RewindReport {
 pub struct RestorePoint {
     /// Its name: a prompt's uuid, or a tool-use id.
     pub id: String,
-    /// The tool, if it is a call.
+    /// The tool, if it is a call that is stored.
     pub tool: Option<String>,
     /// The beginning of what the prompt says.
     pub text: Option<String>,

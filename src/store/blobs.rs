@@ -10,6 +10,7 @@ use fastcdc::v2020::FastCDC;
 use rusqlite::Connection;
 use zstd::bulk::Compressor;
 
+use super::unpacking::decode;
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::tables::blob_parts;
@@ -34,7 +35,7 @@ const MOST: usize = fastcdc::v2020::AVERAGE_MAX;
 const DEEPEST: u32 = 16;
 
 /// Keeps a content, and answers its blob. What is there already is not stored again.
-pub(super) fn keep(tx: &Tx<'_>, bytes: &[u8]) -> Result<i64> {
+pub(crate) fn keep(tx: &Tx<'_>, bytes: &[u8]) -> Result<i64> {
     let hash = blake3::hash(bytes).as_bytes().to_vec();
     if let Some(id) = blobs::find(tx, &hash)? {
         return Ok(id);
@@ -85,8 +86,7 @@ fn cut(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 ///
 /// # Errors
 /// [`Error::Damaged`] if it is not what was stored.
-// Rewinds read by blob; until then only tests do.
-pub(super) fn read(db: &Connection, store: &Path, id: i64) -> Result<Vec<u8>> {
+pub(crate) fn read(db: &Connection, store: &Path, id: i64) -> Result<Vec<u8>> {
     content(db, id)?.map_err(|why| Error::Damaged {
         path: store.to_owned(),
         why: format!("the content kept as blob {id} {why}"),
@@ -140,13 +140,6 @@ fn append_parts(
 /// The content of a blob that is one row, checked against its hash; if it is not what was stored, why.
 pub(super) fn unpack(hash: &[u8], encoding: &str, content: &[u8]) -> Result<Vec<u8>, &'static str> {
     checked(hash, decode(encoding, content)?)
-}
-
-fn decode(encoding: &str, content: &[u8]) -> Result<Vec<u8>, &'static str> {
-    match encoding {
-        "zstd" => zstd::decode_all(content).map_err(|_| "cannot be unpacked"),
-        _ => Ok(content.to_vec()),
-    }
 }
 
 fn checked(hash: &[u8], bytes: Vec<u8>) -> Result<Vec<u8>, &'static str> {

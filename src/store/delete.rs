@@ -7,9 +7,9 @@ use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::Result;
 use crate::tables::{
-    blobs, file_changes, import_sources, labels, left_turns, lineage, listing_marks, messages,
-    operations, phase_claims, rewinds, roots, scratchpad, session_files, sessions, tool_attempts,
-    tool_calls, tool_results, transcripts, watched_calls,
+    blobs, checkpoints_due, file_changes, import_sources, labels, left_turns, lineage,
+    listing_marks, messages, operations, phase_claims, rewinds, roots, scratchpad, search,
+    session_files, sessions, tool_attempts, tool_calls, tool_results, transcripts, watched_calls,
 };
 
 impl SessionTx<'_, '_> {
@@ -30,6 +30,7 @@ impl SessionTx<'_, '_> {
         if transcripts::delete(tx, id, subpath)? == 0 {
             return Ok(());
         }
+        search::remove_transcript(tx, id, subpath)?;
         messages::delete(tx, id, subpath)?;
         forget_calls(tx, id)?;
         import_sources::delete(tx, id, Some(subpath))?;
@@ -47,10 +48,12 @@ impl SessionTx<'_, '_> {
 /// Removes what belongs to a deleted session, but for what a fork shows.
 pub(super) fn clear(tx: &Tx<'_>, id: i64) -> Result<()> {
     for subpath in transcripts::subpaths(tx, id)? {
+        search::remove_transcript(tx, id, &subpath)?;
         messages::delete(tx, id, &subpath)?;
         transcripts::delete(tx, id, &subpath)?;
     }
     import_sources::delete(tx, id, None)?;
+    checkpoints_due::delete(tx, id)?;
     left_turns::delete_all(tx, id)?;
     tool_attempts::delete_all(tx, id)?;
     phase_claims::delete_all(tx, id)?;
@@ -63,12 +66,14 @@ fn prune(tx: &Tx<'_>, session: i64) -> Result<()> {
     let mut next = Some(session);
     while let Some(id) = next.take() {
         if let Some(seq) = lineage::shown_until(tx, id)? {
+            search::remove_behind(tx, id, seq)?;
             messages::delete_behind(tx, id, seq)?;
             listing_marks::delete_after(tx, id, seq)?;
             forget_calls(tx, id)?;
             forget_changes(tx, id, Some(seq))?;
             return Ok(());
         }
+        search::remove_all(tx, id)?;
         messages::delete_all(tx, id)?;
         listing_marks::delete_after(tx, id, 0)?;
         transcripts::delete_all(tx, id)?;

@@ -57,26 +57,22 @@ pub(super) fn find_inherited_call(
     Ok(None)
 }
 
-/// The message that answers a call in a session, and the outcome: the session's own result, else an
-/// inherited one within its cut.
+/// The message that answers a call in a session, and the outcome: the first that it shows, its own or
+/// an inherited one within its cut. One that comes later is kept, and changes nothing.
 pub(super) fn answer_of(
     db: &Connection,
     history: &History,
     session: i64,
     call: i64,
 ) -> Result<Option<(Place, String)>> {
-    let mut inherited = None;
     for (message, outcome) in tool_results::of_call(db, call)? {
         let Some(place) = messages::place_of(db, message)? else {
             continue;
         };
-        if place.session == session {
+        let part = history.part_of(&place);
+        if place.session == session || part.is_some_and(|part| part.is_inherited) {
             return Ok(Some((place, outcome)));
         }
-        let part = history.part_of(&place);
-        if inherited.is_none() && part.is_some_and(|part| part.is_inherited) {
-            inherited = Some((place, outcome));
-        }
     }
-    Ok(inherited)
+    Ok(None)
 }

@@ -25,13 +25,18 @@ mod resume;
 mod salvage;
 mod scene;
 mod scratchpad;
+mod search;
 mod session;
 mod session_store;
 mod sessions;
+mod sql;
 mod tasks;
 mod tools;
 mod transcript;
+mod unpacking;
+mod usage;
 mod verify;
+mod way;
 mod window;
 mod write;
 
@@ -61,8 +66,11 @@ pub use verify::{Finding, Verified};
 pub use window::WindowOptions;
 pub use write::SessionTx;
 
+pub(crate) use blobs::{keep as keep_content, read as read_content};
+pub(crate) use checkpoints::{AtPrompt, Bound, at_prompts, launched_by, resolve_path};
 pub(crate) use feed::{Fed, Feed, Origin};
 pub(crate) use files::{FileContent, keep_file, read_file};
+pub(crate) use history::History;
 pub(crate) use transcript::AsFile;
 
 use crate::db::{Database, Journal, OpenOptions};

@@ -6,19 +6,18 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use super::context::{self, Context};
-use super::conversation;
+use super::conversation::main_line;
 use super::history::History;
 use super::phases::Phase;
 use super::scratchpad;
 use super::session::Session;
 use super::tools::{calls, pending_of};
+use super::way::way_to;
 use super::write::SessionTx;
 use crate::error::{Error, Result};
 use crate::model::ToolCall;
 use crate::tables::messages::{self, LightKind};
 use crate::tables::{tool_calls, tool_results, transcripts};
-use crate::transcript::chain::walk;
-use crate::transcript::compaction::Boundary;
 use crate::transcript::context::OpenEnd;
 use crate::transcript::dialect::Said;
 use crate::transcript::json::Object;
@@ -169,7 +168,7 @@ struct Spent {
 fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent> {
     let mut spent = Spent::default();
     let (mut calls, mut results) = (HashMap::new(), HashSet::new());
-    let (rows, line) = conversation::main_line(db, history, 0)?;
+    let (rows, _) = main_line(db, history, 0)?;
     // An origin's results behind the cut answer nothing here.
     let shown: HashSet<i64> = rows.iter().map(|row| row.id).collect();
     for part in &history.parts {
@@ -178,41 +177,29 @@ fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent>
         let of_part = of_part.filter(|(message, _)| shown.contains(message));
         results.extend(of_part.flat_map(|(_, calls)| calls));
     }
-    let mut seen: HashSet<i64> = HashSet::new();
+    let mut users: Vec<(usize, i64)> = Vec::new();
     let mut counted: HashMap<String, Tokens> = HashMap::new();
     let mut rounds: HashMap<String, bool> = HashMap::new();
-    // From the newest compaction to the beginning, so the oldest come last.
-    let mut users: Vec<Vec<i64>> = Vec::new();
-    let mut next = head;
-    while let Some(at) = next.take() {
-        let chain = walk(&line, at, |boundary| {
-            conversation::preserved(db, history, boundary)
-        })?;
-        let places = conversation::whole(db, history, &line, &chain)?;
-        let of_users = places.iter().map(|place| &rows[*place]);
-        let of_users = of_users.filter(|row| row.kind == LightKind::User && !row.is_meta);
-        users.push(of_users.map(|row| row.id).collect());
-        for place in places {
-            let row = &rows[place];
-            if row.kind != LightKind::Assistant || !seen.insert(row.id) {
-                continue;
-            }
-            let response = &line.links[place].response;
-            let response = response.clone().unwrap_or_else(|| row.id.to_string());
-            // Early entries of a response hold partial counts: the last one's stand.
-            counted.insert(response.clone(), tokens(messages::usage(db, row.id)?));
-            for call in calls.get(&row.id).into_iter().flatten() {
-                let answered = rounds.entry(response.clone()).or_insert(true);
-                *answered = *answered && results.contains(call);
-            }
+    way_to(db, history, head, |rows, line, place| {
+        let row = &rows[place];
+        if row.kind == LightKind::User && !row.is_meta {
+            users.push((place, row.id));
         }
-        let first = chain.places.first().map(|place| &rows[*place]);
-        next = match first.filter(|first| first.kind == LightKind::Boundary) {
-            Some(boundary) => before(db, history, boundary.id)?.filter(|id| !seen.contains(id)),
-            None => None,
-        };
-    }
-    spent.first_prompt = first_prompt(db, users.iter().rev().flatten())?;
+        if row.kind != LightKind::Assistant {
+            return Ok(());
+        }
+        let response = &line.links[place].response;
+        let response = response.clone().unwrap_or_else(|| row.id.to_string());
+        // Early entries of a response hold partial counts: the last one's stand.
+        counted.insert(response.clone(), tokens(messages::usage(db, row.id)?));
+        for call in calls.get(&row.id).into_iter().flatten() {
+            let answered = rounds.entry(response.clone()).or_insert(true);
+            *answered = *answered && results.contains(call);
+        }
+        Ok(())
+    })?;
+    users.sort_unstable();
+    spent.first_prompt = first_prompt(db, users.iter().map(|(_, id)| *id))?;
     spent.rounds = rounds.values().filter(|answered| **answered).count() as u64;
     for tokens in counted.values() {
         spent.tokens.input += tokens.input;
@@ -224,12 +211,9 @@ fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent>
 }
 
 /// What the first prompt among these messages says, all of it.
-fn first_prompt<'a>(
-    db: &Connection,
-    users: impl Iterator<Item = &'a i64>,
-) -> Result<Option<String>> {
+fn first_prompt(db: &Connection, users: impl Iterator<Item = i64>) -> Result<Option<String>> {
     for id in users {
-        let entry = messages::entry(db, *id)?;
+        let entry = messages::entry(db, id)?;
         if let Some(text) = entry.as_deref().and_then(prompt_text) {
             return Ok(Some(text));
         }
@@ -242,23 +226,6 @@ fn prompt_text(entry: &str) -> Option<String> {
     let message = Object::parse(entry)?.object("message")?;
     let text = Said::read(&message).texts().join("\n");
     (reading.opens == Some(Opens::Prompt) && !text.trim().is_empty()).then_some(text)
-}
-
-/// The message that a compacted history ended with.
-fn before(db: &Connection, history: &History, boundary: i64) -> Result<Option<i64>> {
-    let (Some(place), Some(entry)) = (
-        messages::place_of(db, boundary)?,
-        messages::entry(db, boundary)?,
-    ) else {
-        return Ok(None);
-    };
-    let (Some(part), Some(uuid)) = (
-        history.part_of(&place),
-        Boundary::read(&entry).logical_parent,
-    ) else {
-        return Ok(None);
-    };
-    history.find_in(db, part, &uuid)
 }
 
 fn tokens(counts: [Option<i64>; 4]) -> Tokens {

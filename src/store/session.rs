@@ -1,12 +1,12 @@
 //! One session's handle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value;
 
 use super::context::Context;
 use super::conversation::Conversation;
-use super::history::History;
+use super::history::{History, Part};
 use super::messages::Messages;
 use super::transcript::{self, Line};
 use super::write::SessionTx;
@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::model::{SessionInfo, SessionKey};
 use crate::tables::session_files::{self, FileRow};
 use crate::tables::sessions::{self, SessionRow};
-use crate::tables::transcripts;
+use crate::tables::{messages, transcripts};
+use crate::transcript::file_history::{Backup, DELTA, Record, SNAPSHOT};
 
 /// A session: its transcripts and all that belongs to it.
 ///
@@ -182,14 +183,23 @@ impl Session {
         })
     }
 
-    /// The files kept with it, and the large outputs that a fork's inherited messages name.
+    /// The files kept with it, and of a fork's inherited messages the large outputs and the backups
+    /// that the client's checkpoints name.
     pub(crate) fn kept_files(&self, db: &rusqlite::Connection) -> Result<Vec<FileRow>> {
         let history = History::of(db, &self.row(db)?, "")?;
         let mut files: BTreeMap<String, FileRow> = BTreeMap::new();
         for part in &history.parts {
             let own = session_files::list(db, part.owner)?.into_iter();
-            let shown =
-                own.filter(|file| !part.is_inherited || file.path.starts_with("tool-results/"));
+            let named = match part.is_inherited {
+                true => backups_named(db, part)?,
+                false => HashSet::new(),
+            };
+            let shown = own.filter(|file| {
+                let backup = file.path.strip_prefix("file-history/");
+                !part.is_inherited
+                    || file.path.starts_with("tool-results/")
+                    || backup.is_some_and(|name| named.contains(name))
+            });
             files.extend(shown.map(|file| (file.path.clone(), file)));
         }
         Ok(files.into_values().collect())
@@ -212,6 +222,22 @@ impl Session {
             id: format!("{}/{subpath}", self.key),
         })
     }
+}
+
+/// The backups that the checkpoint records in a piece of a transcript name.
+fn backups_named(db: &rusqlite::Connection, part: &Part) -> Result<HashSet<String>> {
+    let mut named = HashSet::new();
+    let piece = (part.owner, part.after_seq, part.until_seq);
+    messages::each_of_kinds(db, piece, (SNAPSHOT, DELTA), |entry| -> Result<()> {
+        let files = Record::read(entry).map(|record| record.files);
+        for file in files.into_iter().flatten() {
+            if let Backup::Named(name) = file.backup {
+                named.insert(name);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(named)
 }
 
 /// The answer to any use of a deleted session.

@@ -260,7 +260,7 @@ fn state_of(settle: &Settle) -> ToolState {
     }
 }
 
-/// A call as it stands in a session: by its own result, else by an inherited one, else pending.
+/// A call as it stands in a session: by the first result that it shows, else pending.
 fn shown(
     db: &Connection,
     session: &SessionRow,

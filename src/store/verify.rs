@@ -3,11 +3,12 @@
 use rusqlite::Connection;
 
 use super::Store;
+use super::blobs::content;
 use super::history::History;
 use super::listing::add;
 use crate::error::Result;
 use crate::tables::sessions::SessionRow;
-use crate::tables::{checks, messages, sessions, transcripts};
+use crate::tables::{blobs, checks, messages, sessions, transcripts};
 use crate::transcript::listing::Tally;
 use crate::transcript::reading::Reading;
 
@@ -73,7 +74,28 @@ impl Store {
                 verified.sessions += 1;
             }
         }
+        self.verify_contents(&mut verified)?;
         Ok(verified)
+    }
+
+    /// Checks that every content that is kept is what was stored.
+    fn verify_contents(&self, verified: &mut Verified) -> Result<()> {
+        let mut after = 0;
+        loop {
+            let ids = self.db().read(|db| Ok(blobs::ids(db, after, SESSIONS)?))?;
+            let Some(last) = ids.last() else {
+                return Ok(());
+            };
+            after = *last;
+            for id in ids {
+                if let Err(why) = self.db().read(|db| content(db, id))? {
+                    verified.findings.push(Finding {
+                        session: None,
+                        what: format!("the content kept as blob {id} {why}"),
+                    });
+                }
+            }
+        }
     }
 }
 

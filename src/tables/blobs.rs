@@ -1,5 +1,7 @@
 //! `blobs`: contents by their BLAKE3 hash, each stored once, zstd-compressed where that helps.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, OptionalExtension, Result, params};
 
 use super::blob_parts;
@@ -75,6 +77,28 @@ fn is_used(db: &Connection, id: i64) -> Result<bool> {
              OR EXISTS (SELECT 1 FROM rewind_files WHERE after_blob = ?1)",
     )?
     .query_row([id], |row| row.get(0))
+}
+
+/// These blobs, by their hash.
+pub(crate) fn by_hash(db: &Connection, ids: &[i64]) -> Result<HashMap<Vec<u8>, i64>> {
+    let mut find = db.prepare_cached("SELECT hash FROM blobs WHERE id = ?1")?;
+    let mut found = HashMap::new();
+    for id in ids {
+        if let Some(hash) = find.query_row([id], |row| row.get(0)).optional()? {
+            found.insert(hash, *id);
+        }
+    }
+    Ok(found)
+}
+
+/// The blobs above the id `after`, by id: at most `limit`.
+pub(crate) fn ids(db: &Connection, after: i64, limit: usize) -> Result<Vec<i64>> {
+    db.prepare_cached("SELECT id FROM blobs WHERE id > ?1 ORDER BY id LIMIT ?2")?
+        .query_map(
+            params![after, i64::try_from(limit).unwrap_or(i64::MAX)],
+            |row| row.get(0),
+        )?
+        .collect()
 }
 
 /// The blobs above the id `after` whose content is that of their parts, by id: at most `limit`.

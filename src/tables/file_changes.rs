@@ -44,6 +44,17 @@ pub(crate) struct NewChange<'a> {
     pub(crate) before: &'a StateRow,
     pub(crate) after: Option<&'a StateRow>,
     pub(crate) new_folders: u32,
+    /// When it was made, of a change that is told of later; else it is recorded as it is made.
+    pub(crate) told: Option<Told>,
+}
+
+/// A change that was made before it is recorded: the message it is taken to have been made at, when
+/// it was begun, and when what it left was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) seen_message: i64,
+    pub(crate) before_ms: i64,
+    pub(crate) after_ms: Option<i64>,
 }
 
 /// What a change is bound to, as far as it is known.
@@ -93,9 +104,10 @@ pub(crate) fn insert(tx: &Tx<'_>, new: &NewChange<'_>) -> Result<i64> {
         "INSERT INTO file_changes (session, source, operation, tool_use_id, agent, prompt_id, call, turn, message,
              seen_message, path, path_raw, before_state, before_blob, before_mode, before_target, before_why,
              after_state, after_blob, after_mode, after_target, after_why, after_seen, new_folders, before_ms, after_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT coalesce(max(id), 0) FROM messages), ?10, ?11,
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?24, (SELECT max(id) FROM messages), 0), ?10, ?11,
              ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-             CASE WHEN ?17 IS NULL THEN NULL ELSE 'tool' END, ?22, ?23, CASE WHEN ?17 IS NULL THEN NULL ELSE ?23 END)",
+             CASE WHEN ?17 IS NULL THEN NULL ELSE 'tool' END, ?22, ?23,
+             CASE WHEN ?17 IS NULL THEN NULL ELSE ?25 END)",
     )?
     .execute(params![
         new.session,
@@ -120,7 +132,9 @@ pub(crate) fn insert(tx: &Tx<'_>, new: &NewChange<'_>) -> Result<i64> {
         after_target,
         after_why,
         new.new_folders,
-        tx.now_ms(),
+        new.told.map_or_else(|| tx.now_ms(), |told| told.before_ms),
+        new.told.map(|told| told.seen_message),
+        new.told.map_or(Some(tx.now_ms()), |told| told.after_ms),
     ])?;
     Ok(tx.last_insert_rowid())
 }
@@ -152,6 +166,37 @@ pub(crate) fn of_session(db: &Connection, session: i64) -> Result<Vec<ChangeRow>
     ))?
     .query_map([session], from_row)?
     .collect()
+}
+
+/// Says anew what lay at an imported change's path before it, and what it left.
+pub(crate) fn set_states(
+    tx: &Tx<'_>,
+    id: i64,
+    before: &StateRow,
+    after: Option<(&StateRow, i64)>,
+) -> Result<()> {
+    let [state, blob, mode, target, why] = before.columns();
+    tx.prepare_cached(
+        "UPDATE file_changes SET before_state = ?2, before_blob = ?3, before_mode = ?4, before_target = ?5,
+             before_why = ?6 WHERE id = ?1",
+    )?
+    .execute(params![id, state, blob, mode, target, why])?;
+    let at_ms = after.map(|(_, at_ms)| at_ms);
+    let [state, blob, mode, target, why] =
+        after.map_or([const { Value::Null }; 5], |(after, _)| after.columns());
+    tx.prepare_cached(
+        "UPDATE file_changes SET after_state = ?2, after_blob = ?3, after_mode = ?4, after_target = ?5, after_why = ?6,
+             after_seen = CASE WHEN ?2 IS NULL THEN NULL ELSE 'tool' END, after_ms = ?7 WHERE id = ?1",
+    )?
+    .execute(params![id, state, blob, mode, target, why, at_ms])?;
+    Ok(())
+}
+
+/// Removes an imported change.
+pub(crate) fn delete_imported(tx: &Tx<'_>, id: i64) -> Result<()> {
+    tx.prepare_cached("DELETE FROM file_changes WHERE id = ?1 AND source = 'import'")?
+        .execute([id])?;
+    Ok(())
 }
 
 /// The changes that a session recorded for one call, in order.
@@ -291,6 +336,23 @@ pub(crate) fn blobs_of(db: &Connection, session: i64) -> Result<Vec<i64>> {
     )?
     .query_map([session], |row| row.get(0))?
     .collect()
+}
+
+/// How many bytes the contents take up that a session's changes and rewinds name.
+pub(crate) fn stored_bytes(db: &Connection, session: i64) -> Result<u64> {
+    db.prepare_cached(
+        "WITH RECURSIVE used (id) AS (
+             SELECT before_blob FROM file_changes WHERE session = ?1
+             UNION SELECT after_blob FROM file_changes WHERE session = ?1
+             UNION SELECT f.before_blob FROM rewind_files f JOIN rewinds USING (operation) WHERE session = ?1
+             UNION SELECT f.after_blob FROM rewind_files f JOIN rewinds USING (operation) WHERE session = ?1
+             UNION SELECT p.part FROM used JOIN blob_parts p ON p.blob = used.id
+         )
+         SELECT coalesce(sum(length(content)), 0) FROM blobs JOIN used USING (id)",
+    )?
+    .query_row([session], |row| {
+        Ok(row.get::<_, i64>(0)?.unsigned_abs())
+    })
 }
 
 /// Removes the changes of a session whose messages no fork shows: those behind `shown_until` in the

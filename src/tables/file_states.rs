@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value;
 use rusqlite::{Result, Row};
 
+/// The mode of a new file, where none was recorded.
+pub(crate) const NEW_FILE: u32 = 0o644;
+
 /// What lies, lay or is to lie at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StateRow {
     Absent,
     File {
         blob: i64,
-        mode: u32,
+        /// `None` where nobody recorded it: a transcript tells contents without modes.
+        mode: Option<u32>,
     },
     Symlink {
         target: Vec<u8>,
@@ -36,9 +40,41 @@ impl StateRow {
         }
     }
 
-    /// Whether the same is known to lie there: of what is not kept nobody knows.
+    /// Whether the same is known to lie there: of what is not kept nobody knows. A mode that is not
+    /// known may be any.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        !matches!(self, Self::NotKept { .. }) && self == other
+        match (self, other) {
+            (Self::NotKept { .. }, _) => false,
+            (
+                Self::File { blob, mode },
+                Self::File {
+                    blob: there,
+                    mode: its,
+                },
+            ) => blob == there && (mode.is_none() || its.is_none() || mode == its),
+            _ => self == other,
+        }
+    }
+
+    /// The same state with the mode that a file is to have where it was not recorded: that of the
+    /// file which lies there, so that it is not changed needlessly, else that of a new file.
+    pub(crate) fn with_mode_of(self, there: &Self) -> Self {
+        match (self, there) {
+            (
+                Self::File { blob, mode: None },
+                Self::File {
+                    mode: Some(mode), ..
+                },
+            ) => Self::File {
+                blob,
+                mode: Some(*mode),
+            },
+            (Self::File { blob, mode: None }, _) => Self::File {
+                blob,
+                mode: Some(NEW_FILE),
+            },
+            (state, _) => state,
+        }
     }
 
     pub(crate) fn blob(&self) -> Option<i64> {
@@ -60,7 +96,7 @@ impl StateRow {
         match self {
             Self::File { blob, mode } => {
                 columns[1] = Value::Integer(*blob);
-                columns[2] = Value::Integer(i64::from(*mode));
+                columns[2] = mode.map_or(Value::Null, |mode| Value::Integer(i64::from(mode)));
             }
             Self::Symlink { target } => columns[3] = Value::Blob(target.clone()),
             Self::NotKept { why } => columns[4] = Value::Text(why.clone()),
@@ -79,7 +115,7 @@ impl StateRow {
             "file" => match row.get(at + 1)? {
                 Some(blob) => Self::File {
                     blob,
-                    mode: row.get::<_, Option<u32>>(at + 2)?.unwrap_or(0o600),
+                    mode: row.get(at + 2)?,
                 },
                 None => not_kept("backup missing"),
             },

@@ -42,6 +42,15 @@ pub(crate) fn find(
     .optional()
 }
 
+/// The file that a session's main transcript, or else another of its transcripts, was read of last.
+pub(crate) fn newest_path(db: &Connection, session: i64) -> Result<Option<String>> {
+    db.prepare_cached(
+        "SELECT path FROM import_sources WHERE session = ?1 ORDER BY subpath, imported_ms DESC, id DESC LIMIT 1",
+    )?
+    .query_row([session], |row| row.get(0))
+    .optional()
+}
+
 /// Notes a file that nothing was read of yet, and returns its row id.
 pub(crate) fn insert(tx: &Tx<'_>, session: i64, subpath: &str, path: &str) -> Result<i64> {
     tx.prepare_cached(

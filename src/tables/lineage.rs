@@ -47,6 +47,18 @@ pub(crate) fn shown_until(db: &Connection, base: i64) -> Result<Option<i64>> {
         .query_row([base], |row| row.get(0))
 }
 
+/// The forks that show the row `seq` of `base`'s main transcript, directly, oldest first.
+pub(crate) fn showing(db: &Connection, base: i64, seq: i64, limit: usize) -> Result<Vec<i64>> {
+    db.prepare_cached(
+        "SELECT session FROM lineage WHERE base = ?1 AND last_seq >= ?2 ORDER BY session LIMIT ?3",
+    )?
+    .query_map(
+        params![base, seq, i64::try_from(limit).unwrap_or(i64::MAX)],
+        |row| row.get(0),
+    )?
+    .collect()
+}
+
 /// A piece of what a fork begins with: the rows of `owner` up to `last_seq`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PartRow {

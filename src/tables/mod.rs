@@ -1,9 +1,11 @@
 //! ALL SQL, one file a table, as free functions. Writers take `&Tx`, so that calling one outside a
 //! transaction does not compile; readers take `&Connection`. Nothing above this floor holds SQL.
 
+pub(crate) mod asked;
 pub(crate) mod audit;
 pub(crate) mod blob_parts;
 pub(crate) mod blobs;
+pub(crate) mod checkpoints_due;
 pub(crate) mod checks;
 pub(crate) mod file_changes;
 pub(crate) mod file_states;
@@ -21,12 +23,14 @@ pub(crate) mod rewinds;
 pub(crate) mod roots;
 pub(crate) mod salvage;
 pub(crate) mod scratchpad;
+pub(crate) mod search;
 pub(crate) mod session_files;
 pub(crate) mod sessions;
 pub(crate) mod tool_attempts;
 pub(crate) mod tool_calls;
 pub(crate) mod tool_results;
 pub(crate) mod transcripts;
+pub(crate) mod usage;
 pub(crate) mod watched_calls;
 
 /// What an index says and the row it leads to do not agree. SQLite takes indexed columns from the

@@ -104,6 +104,28 @@ pub(crate) fn list(db: &Connection, session: i64, until_seq: i64) -> Result<Vec<
         .collect()
 }
 
+/// Gives `each` the calls of five tools that a session itself made, in the order of the messages that
+/// made them: of one transcript, or of all. One input is in memory at a time.
+pub(crate) fn each_of<E: From<rusqlite::Error>>(
+    db: &Connection,
+    (session, subpath): (i64, Option<&str>),
+    tools: [&str; 5],
+    mut each: impl FnMut(CallRow) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let sql = format!(
+        "SELECT {CALL} FROM tool_calls c JOIN messages m ON m.id = c.message
+         WHERE c.session = ?1 AND (?2 IS NULL OR m.subpath = ?2) AND c.name IN (?3, ?4, ?5, ?6, ?7)
+         ORDER BY c.message, c.id"
+    );
+    let [a, b, c, d, e] = tools;
+    let mut statement = db.prepare_cached(&sql)?;
+    let mut rows = statement.query(params![session, subpath, a, b, c, d, e])?;
+    while let Some(row) = rows.next()? {
+        each(from_row(row)?)?;
+    }
+    Ok(())
+}
+
 /// The call with this tool-use id that a message of a session made.
 pub(crate) fn find_in_message(
     db: &Connection,
@@ -125,6 +147,29 @@ pub(crate) fn by_message(db: &Connection, session: i64) -> Result<IdMap<Vec<Stri
         "SELECT message, tool_use_id FROM tool_calls WHERE session = ?1 ORDER BY id",
         session,
     )
+}
+
+/// The tool that a message's result came out of, and what went into it.
+pub(crate) fn answered(
+    db: &Connection,
+    session: i64,
+    message: i64,
+    tool_use_id: &str,
+) -> Result<Option<(String, Vec<u8>)>> {
+    db.prepare_cached(
+        "SELECT c.name, substr(CAST(m.entry AS BLOB), c.input_at + 1, c.input_bytes)
+         FROM tool_results r
+         JOIN tool_calls c ON c.id = r.call
+         JOIN messages m ON m.id = c.message
+         WHERE r.session = ?1 AND r.tool_use_id = ?2 AND r.message = ?3 LIMIT 1",
+    )?
+    .query_row(params![session, tool_use_id, message], |row| {
+        Ok((
+            row.get(0)?,
+            row.get::<_, Option<Vec<u8>>>(1)?.unwrap_or_default(),
+        ))
+    })
+    .optional()
 }
 
 /// Removes the calls of a session whose messages are gone.

@@ -154,6 +154,15 @@ impl Tree {
         Ok(written?)
     }
 
+    /// Makes the file named `temp` beside `rel` durable. Many that were written before are cheaper to sync one after
+    /// another than each after its writing: the file system commits them together.
+    pub(crate) fn sync_beside(&self, rel: &Path, temp: &str) -> Result<(), Refused> {
+        let place = self.place(rel)?;
+        let temp = component(temp)?;
+        let file = mode::open(&place.folder, temp)?;
+        Ok(file.sync()?)
+    }
+
     /// Makes a symbolic link named `temp` in the folder of `rel`. Its target is text and is not looked at.
     pub(crate) fn link_beside(&self, rel: &Path, temp: &str, target: &Path) -> Result<(), Refused> {
         let place = self.place(rel)?;
@@ -163,7 +172,8 @@ impl Tree {
         })?)
     }
 
-    /// Puts what lies beside `rel` as `temp` in its place. A folder is never replaced.
+    /// Puts what lies beside `rel` as `temp` in its place; durable once [`Tree::sync_folder`] was called. A folder is
+    /// never replaced.
     pub(crate) fn put(&self, rel: &Path, temp: &str) -> Result<(), Refused> {
         let place = self.place(rel)?;
         let temp = component(temp)?;
@@ -171,7 +181,15 @@ impl Tree {
         changing("renaming", || {
             place.folder.rename(temp, &place.folder, &place.name)
         })?;
-        Ok(place.sync()?)
+        Ok(())
+    }
+
+    /// Makes durable what was put or removed in the folder of `rel`. One that is gone has nothing to be kept.
+    pub(crate) fn sync_folder(&self, rel: &Path) -> Result<(), Refused> {
+        match self.place(rel) {
+            Err(Refused::Io(error)) if is_absence(&error) => Ok(()),
+            place => Ok(place?.sync()?),
+        }
     }
 
     /// Removes a leftover named `temp` beside `rel`. `false` if there is none, or no folder that could hold it.
@@ -190,12 +208,12 @@ impl Tree {
         Ok(true)
     }
 
-    /// Removes a file or a link.
+    /// Removes a file or a link; durable once [`Tree::sync_folder`] was called.
     pub(crate) fn remove(&self, rel: &Path) -> Result<(), Refused> {
         let place = self.place(rel)?;
         place.refuse_folder()?;
         changing("removing a file", || place.folder.remove_file(&place.name))?;
-        Ok(place.sync()?)
+        Ok(())
     }
 
     /// Removes a folder that is empty. `false` if something is in it, or if there is no folder.
@@ -274,7 +292,11 @@ impl Place {
         self.give_owner(file)?;
         // Last: a write, and a change of the owner, take the bits for other users away.
         changing("setting a mode", || set_mode(file, mode))?;
-        changing("making a file durable", || file.sync_all())
+        if mode & 0o600 == 0 {
+            // Its owner cannot open it again to sync it.
+            changing("making a file durable", || file.sync_all())?;
+        }
+        Ok(())
     }
 
     /// Gives a file the owner and group of the one it is to replace. Only root may do all of it; a

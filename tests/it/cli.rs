@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::kit::{Turnkeep, fixture_path};
 
-fn keys(value: &Value) -> Vec<&str> {
+pub fn keys(value: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = value
         .as_object()
         .unwrap()
@@ -32,9 +32,11 @@ fn import_says_what_it_took_and_exits_6_for_a_part() {
             "duplicate_entries",
             "entries",
             "file_backups",
+            "file_changes",
             "foreign_entries",
             "malformed_lines",
             "new_entries",
+            "notes",
             "partial",
             "problems",
             "repaired_links",
@@ -490,6 +492,10 @@ fn every_command_is_documented_and_explains_itself() {
         );
         insta::assert_snapshot!(format!("help_{name}"), program.run(&[name, "--help"]).out);
     }
+    for moment in ["before", "after"] {
+        let help = program.run(&["track", "s", moment, "--help"]).out;
+        insta::assert_snapshot!(format!("help_track_{moment}"), help);
+    }
 }
 
 #[test]
@@ -583,4 +589,106 @@ fn wrong_use_is_told_as_json_too() {
             "{command:?}"
         );
     }
+}
+
+#[test]
+fn import_notes_a_session_without_checkpoints_and_that_is_no_fault() {
+    let program = Turnkeep::new();
+    let folder = fixture_path("transcripts/compact_manual");
+    let ran = program.run(&["import", folder.to_str().unwrap()]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let says = "note: session b1323dae-0887-4329-a55a-800bcdeb68c7: no file checkpoints in this transcript; of 1 edit(s), 1 can be taken back by what the tools answered";
+    assert!(ran.out.contains(says), "{}", ran.out);
+    assert!(ran.out.contains("file changes: made of"), "{}", ran.out);
+    let again = program.run(&["import", folder.to_str().unwrap(), "--json"]);
+    let report = again.json();
+    assert_eq!(
+        (&report["notes"], &report["file_changes"]),
+        (&json!([]), &json!(0))
+    );
+}
+
+#[test]
+fn search_finds_filters_and_pages() {
+    let program = Turnkeep::with("transcripts/parallel");
+    let all = program
+        .run(&["search", "TURN", "--limit", "100", "--json"])
+        .json();
+    assert_eq!(keys(&all), ["hits", "next", "unindexed"]);
+    assert_eq!(
+        keys(&all["hits"][0]),
+        [
+            "also_in",
+            "marks",
+            "project_key",
+            "role",
+            "said_ms",
+            "score",
+            "session_id",
+            "snippet",
+            "subpath",
+            "summary",
+            "tool",
+            "turn",
+            "uuid"
+        ]
+    );
+    let hits = |page: &Value| page["hits"].as_array().unwrap().clone();
+    let mut paged = Vec::new();
+    let mut arguments = vec![
+        "search".to_owned(),
+        "TURN".to_owned(),
+        "--limit".into(),
+        "2".into(),
+        "--json".into(),
+    ];
+    loop {
+        let arguments_now: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let page = program.run(&arguments_now).json();
+        paged.extend(hits(&page));
+        arguments.truncate(5);
+        match page["next"].as_str() {
+            Some(next) => arguments.extend(["--page".to_owned(), next.to_owned()]),
+            None => break,
+        }
+    }
+    assert_eq!(paged, hits(&all));
+    assert!(paged.len() > 2);
+    let hit = &paged[0];
+    let mark = |at: usize| usize::try_from(hit["marks"][0][at].as_u64().unwrap()).unwrap();
+    assert_eq!(
+        hit["snippet"].as_str().unwrap()[mark(0)..mark(1)].to_lowercase(),
+        "turn"
+    );
+    let tools = program
+        .run(&[
+            "search", "Bash", "--role", "input", "--tool", "Bash", "--json",
+        ])
+        .json();
+    assert!(
+        hits(&tools)
+            .iter()
+            .all(|hit| hit["tool"] == "Bash" && hit["role"] == "input")
+    );
+    assert!(!hits(&tools).is_empty());
+    let shown = program.run(&["search", "TURN", "--rank"]);
+    assert!(
+        shown.out.lines().all(|line| line.chars().count() <= 80),
+        "{}",
+        shown.out
+    );
+    assert_eq!(program.run(&["search", "absent"]).out, "nothing found\n");
+    assert_eq!(program.run(&["search", "->"]).code, 2);
+    assert_eq!(program.run(&["search", "x", "--page", "y"]).code, 2);
+    assert_eq!(program.run(&["search", "x", "--session", "none"]).code, 3);
+    let indexed = program.run(&["reindex", "--json"]).json();
+    assert!(indexed["indexed"].as_u64().unwrap() >= paged.len() as u64);
+    assert_eq!(
+        hits(
+            &program
+                .run(&["search", "TURN", "--limit", "100", "--json"])
+                .json()
+        ),
+        paged
+    );
 }

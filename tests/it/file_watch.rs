@@ -286,6 +286,7 @@ fn a_thousand_edits_with_three_contents_keep_three_b93() {
         .query_row("SELECT count(*) FROM blobs", [], |row| row.get(0))
         .unwrap();
     assert_eq!(count, 4);
+    assert!(desk.session.files().stored_bytes().unwrap() < 100);
     // What only this session used goes with it.
     desk.session.delete().unwrap();
     let count: i64 = sql

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::beside::meta_of_entry;
+use super::snapshots::Snapshots;
 use crate::error::{Error, Result};
 use crate::exchange::export_jsonl;
-use crate::store::{Session, read_file};
+use crate::store::{Session, read_content, read_file};
 use crate::tables::messages;
 use crate::workspace::names::{is_component, is_relative_path};
 use crate::workspace::replace::{NewFile, make_folder};
@@ -26,7 +27,8 @@ pub struct ExportReport {
 }
 
 /// Writes sessions into `folder` as a Claude Code config folder: transcripts byte for byte,
-/// sub-agents, large outputs and checkpoint backups. Files and folders are readable by their
+/// sub-agents, large outputs and checkpoint backups. A transcript that was not read from a file gets
+/// checkpoint records for what is known of its files, so that the client rewinds to it. Files and folders are readable by their
 /// owner alone.
 ///
 /// # Errors
@@ -44,9 +46,14 @@ pub fn export_config_folder(folder: &Path, sessions: &[Session]) -> Result<Expor
         // A session known by its sub-agents alone has no file of its own.
         if session.has_main_transcript()? {
             let path = project.join(format!("{}.jsonl", key.session_id));
+            let mut snapshots = Snapshots::of(session)?;
             write(&path, 0o600, &mut report, |out| {
-                export_jsonl(session, "", out).map(drop)
+                match snapshots.is_empty() {
+                    true => export_jsonl(session, "", out).map(drop),
+                    false => snapshots.export(session, out),
+                }
             })?;
+            export_backups(session, folder, &snapshots, &mut report)?;
         }
         for subpath in session.subpaths()? {
             export_agent(session, &subpath, &own, &mut report)?;
@@ -135,6 +142,27 @@ fn export_files(
         };
         let bytes = store.db().read(|db| read_file(db, store.path(), &row))?;
         write(&path, row.mode & 0o777, report, |out| {
+            out.write_all(&bytes)
+                .map_err(|error| Error::io("writing", &path, error))
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes the contents that records of our own name.
+fn export_backups(
+    session: &Session,
+    config: &Path,
+    snapshots: &Snapshots,
+    report: &mut ExportReport,
+) -> Result<()> {
+    let store = session.store();
+    for (name, (blob, mode)) in &snapshots.backups {
+        let path = config.join("file-history").join(session.id()).join(name);
+        let bytes = store
+            .db()
+            .read(|db| read_content(db, store.path(), *blob))?;
+        write(&path, mode & 0o777, report, |out| {
             out.write_all(&bytes)
                 .map_err(|error| Error::io("writing", &path, error))
         })?;

@@ -6,16 +6,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::beside;
+use super::checkpoints::{self, BACKUPS, Made};
 use super::layout::{FoundSession, find};
 use super::one_file::Stage;
-use super::report::{ImportReport, Progress};
+use super::report::{ImportReport, Note, Progress};
 use super::work::{Next, Work};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::model::SessionKey;
 use crate::store::Store;
-use crate::tables::messages;
 use crate::tables::sessions::{self, SessionRow};
+use crate::tables::{checkpoints_due, import_sources, messages};
 use crate::transcript::reading::copied_message;
 
 /// When a transaction holds enough. Longer ones would keep other writers waiting, and take more
@@ -87,7 +88,7 @@ pub fn import(
         import.report.problem(path, None, what);
     }
     import.infer_origins()?;
-    import.count_sessions()?;
+    import.end_sessions(stopped)?;
     let mut report = import.report;
     report.partial = stopped || !report.problems.is_empty();
     Ok(report)
@@ -161,8 +162,12 @@ impl Import<'_> {
             Err(what) => self.report.problem(path, None, what),
             Ok(content) => {
                 let session = find_or_make(tx, key)?;
-                beside::keep(tx, session.id, &content)?;
-                self.report.file_backups += u64::from(name.starts_with("file-history/"));
+                let is_new = beside::keep(tx, session.id, &content)?;
+                let is_backup = name.starts_with(BACKUPS);
+                self.report.file_backups += u64::from(is_backup);
+                if is_backup && is_new {
+                    checkpoints_due::insert(tx, session.id)?;
+                }
                 self.touch(key.clone());
             }
         }
@@ -186,11 +191,17 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn count_sessions(&mut self) -> Result<()> {
+    /// Makes file changes of what the sessions tell of edits, and counts them. An import that was
+    /// stopped leaves that to the next.
+    fn end_sessions(&mut self, stopped: bool) -> Result<()> {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort();
         touched.dedup();
+        let makes_changes = !stopped && self.store.file_options().enabled;
         for key in touched {
+            if makes_changes {
+                self.make_changes(&key)?;
+            }
             let repaired = self.store.db().read(|db| match sessions::find(db, &key)? {
                 Some(session) => Ok(Some(messages::count_bridged(db, session.id)?)),
                 None => Ok(None),
@@ -201,6 +212,41 @@ impl Import<'_> {
             }
         }
         Ok(())
+    }
+}
+
+impl Import<'_> {
+    fn make_changes(&mut self, key: &SessionKey) -> Result<()> {
+        loop {
+            let made = self.store.db().write(|tx| match sessions::find(tx, key)? {
+                Some(session) if checkpoints_due::is_noted(tx, session.id)? => {
+                    let file = import_sources::newest_path(tx, session.id)?;
+                    Ok(Some((checkpoints::make(tx, &session)?, file)))
+                }
+                _ => Ok(None),
+            })?;
+            let Some((made, file)) = made else {
+                return Ok(());
+            };
+            self.report.file_changes += made.changes;
+            if !made.goes_on {
+                self.tell(key, &made, Path::new(&file.unwrap_or_default()));
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reports what is to be known of a session's checkpoints.
+    fn tell(&mut self, key: &SessionKey, made: &Made, file: &Path) {
+        for what in &made.refused {
+            self.report.problem(file, None, what);
+        }
+        let notes = made.notes().into_iter().map(|what| Note {
+            project_key: key.project_key.clone(),
+            session_id: key.session_id.clone(),
+            what,
+        });
+        self.report.notes.extend(notes);
     }
 }
 

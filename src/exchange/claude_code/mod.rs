@@ -6,6 +6,7 @@
 //! runs, in docs/ARCHITECTURE.md.
 
 mod beside;
+mod checkpoints;
 mod export;
 mod import;
 mod layout;
@@ -13,10 +14,11 @@ mod lines;
 mod matching;
 mod one_file;
 mod report;
+mod snapshots;
 mod work;
 
 pub use export::{ExportReport, export_config_folder};
 pub use import::{ImportOptions, import};
-pub use report::{ImportReport, Problem, Progress};
+pub use report::{ImportReport, Note, Problem, Progress};
 
 pub use crate::transcript::project_key::project_key_for;

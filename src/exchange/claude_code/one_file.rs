@@ -1,6 +1,6 @@
 //! Importing one transcript: read on one thread, matched and stored part by part on another.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::Scope;
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::beside;
 use super::import::{Import, find_or_make};
 use super::layout::FoundTranscript;
 use super::lines::{self, Handed, Numbered, Prefix};
 use super::matching::{Matching, Outcome};
 use super::work::may_be_of;
+use super::{beside, checkpoints};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::model::SessionKey;
 use crate::store::{Feed, Origin};
 use crate::tables::import_sources::{self, SourceRow};
 use crate::tables::sessions::{self, SessionRow};
-use crate::tables::{messages, operations, transcripts};
+use crate::tables::{checkpoints_due, messages, operations, transcripts};
 use crate::transcript::line::{Ending, Fault};
 use crate::transcript::reading::Reading;
 
@@ -168,6 +168,8 @@ impl Import<'_> {
             .get_or_insert_with(|| Matching::from_the_start(next_seq));
         matching.resume(&feed, tx)?;
         let mut foreign: HashMap<String, Feed<'_, '_>> = HashMap::new();
+        // Whose files the news tell of.
+        let mut due: HashSet<Option<&str>> = HashSet::new();
         for (at, Numbered { line, reading }) in batch.iter().enumerate() {
             let rest = &batch[at..];
             let rest = &rest[..rest.partition_point(|behind| behind.line == *line)];
@@ -195,11 +197,20 @@ impl Import<'_> {
                     matching.take(feed, tx, reading, rest)?
                 }
             };
+            if outcome == Outcome::New && checkpoints::tells_of_edits(reading) {
+                due.insert(other);
+            }
             outcomes.push((outcome, other.is_some()));
         }
-        feed.finish()?;
-        for feed in foreign.into_values() {
-            feed.finish()?;
+        let own = feed.finish()?.0.id;
+        if due.contains(&None) {
+            checkpoints_due::insert(tx, own)?;
+        }
+        for (other, feed) in foreign {
+            let id = feed.finish()?.0.id;
+            if due.contains(&Some(other.as_str())) {
+                checkpoints_due::insert(tx, id)?;
+            }
         }
         for (Numbered { line, reading }, (outcome, is_foreign)) in batch.iter().zip(outcomes) {
             self.count(run, *line, reading, outcome, is_foreign);
@@ -292,6 +303,9 @@ impl Import<'_> {
                 let session = find_or_make(tx, key)?;
                 let id = session.id;
                 let kept = beside::keep_meta(tx, session, &run.file.subpath, &entry)?;
+                if kept {
+                    checkpoints_due::insert(tx, id)?;
+                }
                 if let Some(matching) = &mut run.matching {
                     let transcript = transcripts::find(tx, id, &run.file.subpath)?;
                     matching.expect(transcript.map_or(1, |transcript| transcript.next_seq));

@@ -27,6 +27,12 @@ pub struct ImportReport {
     pub foreign_entries: u64,
     /// How many file backups of the client's checkpoints were found.
     pub file_backups: u64,
+    /// How many file changes were made now of the client's checkpoints, and of what its tools
+    /// answered where there are none.
+    pub file_changes: u64,
+    /// What is to be known of a session before rewinding its files. It is said when the session has
+    /// news.
+    pub notes: Vec<Note>,
     /// What was wrong, and where.
     pub problems: Vec<Problem>,
     /// Whether anything was left out: there are problems, or the import was stopped.
@@ -41,6 +47,17 @@ pub struct Problem {
     /// The line, counted from 1; `None` if it concerns the whole file.
     pub line: Option<u64>,
     /// What is wrong, and what became of it.
+    pub what: String,
+}
+
+/// Something that is to be known of a session; nothing is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// The session's project key.
+    pub project_key: String,
+    /// Its id.
+    pub session_id: String,
+    /// What is to be known.
     pub what: String,
 }
 

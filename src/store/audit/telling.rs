@@ -185,7 +185,7 @@ pub(in crate::store) fn state_info(db: &Connection, state: &StateRow) -> Result<
         StateRow::Absent => {}
         StateRow::File { blob, mode } => {
             info.kind = StateKind::File;
-            info.mode = Some(*mode);
+            info.mode = *mode;
             if let Some((hash, bytes)) = blob_facts(db, *blob)? {
                 info.hash = Some(hash.iter().map(|byte| format!("{byte:02x}")).collect());
                 info.bytes = u64::try_from(bytes).ok();

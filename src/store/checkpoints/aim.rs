@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use super::changes::{is_behind, without_undone};
 use super::plan::{Wanted, wanted};
 use super::points::{Point, find, text_of};
 use super::take::Taken;
@@ -9,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::{FileOutcome, Restore, RewindOptions};
 use crate::store::history::History;
 use crate::store::session::Session;
+use crate::tables::file_changes::ChangeRow;
 use crate::tables::rewinds::{self, RewindRow};
 use crate::tables::sessions::SessionRow;
 use crate::tables::{file_changes, messages, scratchpad};
@@ -237,8 +239,15 @@ fn undone(db: &Connection, rewind: &RewindRow) -> Result<Vec<Wanted>> {
         else {
             continue;
         };
-        let last = file_changes::last_of_path(db, &file.path)?;
-        let is_last = last.is_some_and(|last| last.id == change);
+        let changes = file_changes::of_path(db, &file.path, change)?;
+        let own = changes.first().filter(|own| own.id == change).cloned();
+        let counts = |later: &ChangeRow| {
+            let is_later = |own: &ChangeRow| own.id == later.id || is_behind(later, own);
+            own.as_ref().is_some_and(is_later)
+        };
+        let later = changes.into_iter().filter(counts).collect();
+        let later = without_undone(db, later)?;
+        let is_last = matches!(&later[..], [only] if only.id == change);
         found.push(Wanted {
             path: file.path,
             target: file.before,

@@ -4,6 +4,7 @@
 //! before anything is touched. Before each step the path must hold what was recorded: what somebody
 //! changed in between is left alone. The same code finishes a rewind that was cut short.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,9 +15,9 @@ use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
 use crate::model::FileOutcome;
 use crate::store::{Store, blobs as contents};
-use crate::tables::file_states::{StateRow, path_of};
+use crate::tables::blobs;
+use crate::tables::file_states::{NEW_FILE, StateRow, path_of};
 use crate::tables::rewinds::RewindFileRow;
-use crate::workspace::present::Present;
 use crate::workspace::tree::{Refused, Tree};
 
 /// Why a file was left that somebody changed while the rewind ran.
@@ -50,9 +51,12 @@ pub(super) fn apply(
     whole: bool,
     is_recovery: bool,
 ) -> Result<Vec<Applied>> {
+    let named = files.iter().flat_map(|file| [&file.before, &file.after]);
+    let blobs: Vec<i64> = named.filter_map(StateRow::blob).collect();
     let mut hand = Hand {
         store,
         trees: Trees::default(),
+        blobs: store.db().read(|db| Ok(blobs::by_hash(db, &blobs)?))?,
     };
     let mut steps = Vec::with_capacity(files.len());
     for file in &files {
@@ -61,6 +65,12 @@ pub(super) fn apply(
         }
         steps.push(hand.ready(file)?);
     }
+    // All are written before the first is synced: the file system commits them together.
+    for (file, step) in files.iter().zip(&mut steps) {
+        if *step == Step::Ready {
+            *step = hand.sync_beside(file, &file.after);
+        }
+    }
     let is_stopped = |step: &Step| matches!(step, Step::Stopped(..));
     let mut stopped = whole && steps.iter().any(is_stopped);
     for (file, step) in files.iter().zip(&mut steps) {
@@ -68,6 +78,10 @@ pub(super) fn apply(
             *step = hand.put(file)?;
             stopped = whole && is_stopped(step);
         }
+    }
+    if !stopped {
+        hand.sync_folders(&files, &mut steps);
+        stopped = whole && steps.iter().any(is_stopped);
     }
     for (file, step) in files.iter().zip(&mut steps).rev() {
         if stopped {
@@ -108,6 +122,8 @@ pub(super) fn temp_name() -> String {
 struct Hand<'a> {
     store: &'a Store,
     trees: Trees,
+    /// The blobs that the files are to hold or held, by their hash.
+    blobs: HashMap<Vec<u8>, i64>,
 }
 
 impl Hand<'_> {
@@ -131,13 +147,12 @@ impl Hand<'_> {
             Err(refused) => Err(refused),
         };
         match present {
-            Ok(present) => self.found_of(present).map(Ok),
+            Ok(present) => {
+                let known = |hash: &[u8; 32]| Ok(self.blobs.get(&hash[..]).copied());
+                Found::among(present, known).map(Ok)
+            }
             Err(refused) => Ok(Err(refused)),
         }
-    }
-
-    fn found_of(&self, present: Present) -> Result<Found> {
-        self.store.db().read(|db| Found::of(db, present))
     }
 
     /// Makes a file ready beside its place.
@@ -175,7 +190,7 @@ impl Hand<'_> {
                     tree.link_beside(&path, temp, &path_of(target))
                 }
                 (StateRow::File { mode, .. }, Some(bytes)) => {
-                    tree.write_beside(&path, temp, bytes, *mode)
+                    tree.write_beside(&path, temp, bytes, mode.unwrap_or(NEW_FILE))
                 }
                 _ => Ok(()),
             }
@@ -184,6 +199,21 @@ impl Hand<'_> {
             Ok(()) => Step::Ready,
             Err(refused) => failed(&refused),
         })
+    }
+
+    /// Makes what lies ready beside a file durable.
+    fn sync_beside(&mut self, file: &RewindFileRow, state: &StateRow) -> Step {
+        let is_written = matches!(state, StateRow::File { .. }) && only_mode(file).is_none();
+        let (path, temp) = (relative(file), file.temp.as_deref().unwrap_or_default());
+        let synced = match self.tree(file) {
+            Ok(tree) if is_written => tree.sync_beside(&path, temp),
+            Ok(_) => Ok(()),
+            Err(refused) => Err(refused),
+        };
+        match synced {
+            Ok(()) => Step::Ready,
+            Err(refused) => failed(&refused),
+        }
     }
 
     /// Puts what lies ready in place.
@@ -206,7 +236,9 @@ impl Hand<'_> {
         let tree = self.tree(file)?;
         match state {
             StateRow::Absent => tree.remove(&path),
-            StateRow::File { mode, .. } if only_mode(file).is_some() => tree.set_mode(&path, *mode),
+            StateRow::File {
+                mode: Some(mode), ..
+            } if only_mode(file).is_some() => tree.set_mode(&path, *mode),
             _ => tree.put(&path, temp),
         }
     }
@@ -216,7 +248,14 @@ impl Hand<'_> {
         self.clear(file);
         if self.holds(file, &file.after)? && !file.after.is(&file.before) {
             let placed = match self.beside(file, &file.before)? {
-                Step::Ready => self.place(file, &file.before).is_ok(),
+                Step::Ready => {
+                    self.sync_beside(file, &file.before);
+                    let placed = self.place(file, &file.before);
+                    let path = relative(file);
+                    // It is as before, durable or not.
+                    let _ = self.tree(file).and_then(|tree| tree.sync_folder(&path));
+                    placed.is_ok()
+                }
                 _ => false,
             };
             if !placed && !self.holds(file, &file.before)? {
@@ -237,6 +276,21 @@ impl Hand<'_> {
     /// Whether a file's path holds a state now.
     fn holds(&mut self, file: &RewindFileRow, state: &StateRow) -> Result<bool> {
         Ok(self.found(file)?.is_ok_and(|found| found.state().is(state)))
+    }
+
+    /// Makes the files' folders durable, each once. A file of one that cannot be is said to have failed.
+    fn sync_folders(&mut self, files: &[RewindFileRow], steps: &mut [Step]) {
+        let mut synced = HashSet::new();
+        for (file, step) in files.iter().zip(steps) {
+            let path = relative(file);
+            let folder = path.parent().map(Path::to_owned);
+            if *step == Step::Done && synced.insert((file.root.clone(), folder)) {
+                let done = self.tree(file).and_then(|tree| tree.sync_folder(&path));
+                if let Err(refused) = done {
+                    *step = failed(&refused);
+                }
+            }
+        }
     }
 
     /// Removes what lies ready beside a file. If that cannot be done, its name tells whose it is.

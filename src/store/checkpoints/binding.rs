@@ -18,6 +18,9 @@ use crate::transcript::json::Object;
 /// How many turns are looked back over for the one that a prompt's id names.
 const TURNS: usize = 200;
 
+/// How many sub-agents may have launched one another.
+const DEPTH: usize = 16;
+
 /// What is known when a capture is made; and which sub-agent made it, if one did.
 pub(super) fn bound(
     db: &Connection,
@@ -62,6 +65,54 @@ pub(super) fn bound(
     };
     place.call = row;
     Ok((place, agent.map(String::from)))
+}
+
+/// The call that launched a sub-agent, by the message that made it and its turn: as the agent's
+/// metadata says, else the prompt that its entries name. `None` if neither is stored.
+pub(crate) fn launched_by(
+    db: &Connection,
+    session: i64,
+    history: &History,
+    subpath: &str,
+) -> Result<Option<Bound>> {
+    let mut subpath = subpath.to_owned();
+    for _ in 0..DEPTH {
+        let meta = messages::last_of_kind(db, session, &subpath, "agent_metadata")?;
+        let meta = meta.as_deref().and_then(Object::parse);
+        let call = match meta.and_then(|meta| meta.string("toolUseId").map(String::from)) {
+            Some(id) => find_call(db, history, session, &id)?,
+            None => None,
+        };
+        let call = match call {
+            Some(call) => tool_calls::get(db, call)?,
+            None => None,
+        };
+        match call {
+            Some(call) if call.subpath.is_empty() => {
+                return Ok(Some(Bound {
+                    call: None,
+                    turn: call.turn,
+                    message: Some(call.message),
+                }));
+            }
+            // A sub-agent launched it.
+            Some(call) if call.subpath != subpath => subpath = call.subpath,
+            _ => break,
+        }
+    }
+    let first = messages::first_entry(db, session, &subpath)?;
+    let prompt = first.as_deref().and_then(|entry| {
+        Object::parse(entry).and_then(|entry| entry.string("promptId").map(String::from))
+    });
+    let turn = match prompt {
+        Some(prompt) => turn_named(db, session, &prompt)?,
+        None => None,
+    };
+    Ok(turn.map(|turn| Bound {
+        call: None,
+        turn: Some(turn),
+        message: Some(turn),
+    }))
 }
 
 /// The place of a change in a turn: of the running one the head, so that a fork that is cut before

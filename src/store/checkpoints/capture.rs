@@ -1,12 +1,13 @@
 //! Capturing: the state before a tool's write, committed ahead of it, and what the tool left.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use super::Files;
 use super::binding::bound;
+use super::paths::{below_root, named_paths, resolve};
 use super::roots::{base_of, roots_of};
 use super::states::{Found, missing_folders};
 use super::watch::finish_open;
@@ -14,14 +15,12 @@ use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{Captured, FileOptions, NotKept, ToolRef};
 use crate::store::history::History;
-use crate::store::ledger::find_call;
 use crate::store::write::SessionTx;
 use crate::tables::file_changes::{self, Bound, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
-use crate::tables::{messages, sessions, tool_calls};
-use crate::transcript::json::Object;
+use crate::tables::{sessions, tool_results};
 use crate::workspace::excludes::Excludes;
-use crate::workspace::path::{absolute, is_within};
+use crate::workspace::path::is_within;
 use crate::workspace::present::{FileId, Present, look};
 
 /// How long after a change of another session below the same folder both are said to be at work.
@@ -92,8 +91,19 @@ impl SessionTx<'_, '_> {
         if !capture.is_on {
             return Ok(captured);
         }
+        let mut recorded = HashSet::new();
+        for change in file_changes::of_call(self.tx(), capture.session, &capture.call.id)? {
+            // Gateways use ids again: what was recorded for a call that is over is another's.
+            let is_over = match change.call {
+                Some(call) => !tool_results::of_call(self.tx(), call)?.is_empty(),
+                None => false,
+            };
+            if !is_over {
+                recorded.insert(change.path);
+            }
+        }
         for path in capture.resolve(paths)? {
-            capture.before(&path, &mut captured)?;
+            capture.before(&path, &mut recorded, &mut captured)?;
         }
         capture.warn(&mut captured)?;
         Ok(captured)
@@ -119,6 +129,10 @@ impl SessionTx<'_, '_> {
         if paths.is_empty() {
             paths = recorded.iter().map(|change| change.path.path()).collect();
         }
+        let newest: HashMap<PathRow, i64> = recorded
+            .into_iter()
+            .map(|change| (change.path, change.id))
+            .collect();
         for path in paths {
             let row = PathRow::of(&path);
             let found = capture.look(&path)?;
@@ -126,8 +140,8 @@ impl SessionTx<'_, '_> {
                 continue;
             };
             let after = found.keep(self.tx())?;
-            match recorded.iter().rev().find(|change| change.path == row) {
-                Some(change) => file_changes::set_after(self.tx(), change.id, &after, false)?,
+            match newest.get(&row) {
+                Some(change) => file_changes::set_after(self.tx(), *change, &after, false)?,
                 None => {
                     let before = StateRow::NotKept {
                         why: NO_BACKUP.to_owned(),
@@ -156,33 +170,6 @@ pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> 
         }
     }
     Ok(())
-}
-
-/// The paths that a stored call names.
-fn named_paths(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<Vec<PathBuf>> {
-    let row = tx.row()?;
-    let history = History::of(tx.tx(), &row, "")?;
-    let call = match find_call(tx.tx(), &history, row.id, tool_use_id)? {
-        Some(id) => tool_calls::get(tx.tx(), id)?,
-        None => None,
-    };
-    let call = call.ok_or_else(|| Error::NotFound {
-        what: "tool call",
-        id: format!("{tool_use_id}` in session `{}", tx.key()),
-    })?;
-    let entry = messages::entry(tx.tx(), call.message)?;
-    let cwd = entry.as_deref().and_then(|entry| {
-        Object::parse(entry).and_then(|entry| entry.string("cwd").map(|cwd| PathBuf::from(&*cwd)))
-    });
-    let input = String::from_utf8_lossy(&call.input).into_owned();
-    let Some(input) = Object::parse(&input) else {
-        return Ok(Vec::new());
-    };
-    let named = ["file_path", "notebook_path"].into_iter();
-    let paths = named.filter_map(|name| input.string(name).map(|path| PathBuf::from(&*path)));
-    Ok(paths
-        .map(|path| cwd.as_ref().map_or(path.clone(), |cwd| cwd.join(&path)))
-        .collect())
 }
 
 /// One capture within a transaction.
@@ -216,7 +203,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         Ok(Self {
             place,
             agent,
-            base: base_of(&row)?,
+            base: base_of(&row),
             roots: roots_of(tx.tx(), &row, &history)?,
             own_files: tx.store().own_files(),
             store_is_full: tx.store().db().file_bytes() > options.max_store_bytes,
@@ -291,14 +278,19 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         Ok(Some(found))
     }
 
-    fn before(&self, path: &Path, captured: &mut Captured) -> Result<()> {
+    fn before(
+        &self,
+        path: &Path,
+        recorded: &mut HashSet<PathRow>,
+        captured: &mut Captured,
+    ) -> Result<()> {
         let present = look(path, self.options.max_file_bytes);
         let beneath = self.linked_file(path, &present);
         let found = Found::of(self.db(), present)?;
-        self.before_found(path, found, captured)?;
+        self.before_found(path, found, recorded, captured)?;
         if let Some(beneath) = beneath {
             let found = self.look(&beneath)?;
-            self.before_found(&beneath, found, captured)?;
+            self.before_found(&beneath, found, recorded, captured)?;
         }
         Ok(())
     }
@@ -319,11 +311,11 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         &self,
         path: &Path,
         found: Found,
+        recorded: &mut HashSet<PathRow>,
         captured: &mut Captured,
     ) -> Result<()> {
         let row = PathRow::of(path);
-        let earlier = file_changes::of_call(self.db(), self.session, &self.call.id)?;
-        if earlier.iter().any(|change| change.path == row) {
+        if recorded.contains(&row) {
             captured.kept.push(path.to_owned());
             return Ok(());
         }
@@ -337,6 +329,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             file_changes::set_after(self.tx.tx(), last.id, &before, true)?;
         }
         self.insert(&row, &before, None, missing_folders(path))?;
+        recorded.insert(row);
         if !matches!(before, StateRow::NotKept { .. }) {
             captured.kept.push(path.to_owned());
         }
@@ -365,6 +358,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
                 before,
                 after,
                 new_folders,
+                told: None,
             },
         )?)
     }
@@ -391,26 +385,4 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         }
         Ok(())
     }
-}
-
-/// A path as it is stored: absolute, folders without links.
-pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
-    let base = match base {
-        Some(base) => base,
-        None if path.is_absolute() => Path::new("/"),
-        None => {
-            let why = "it is relative, and the session has no cwd; give an absolute path";
-            return Err(Error::invalid(path.display().to_string(), why));
-        }
-    };
-    absolute(base, path).map_err(|error| Error::io("finding", path, error))
-}
-
-/// A path below the innermost root that holds it, or as it is.
-fn below_root<'p>(roots: &[PathBuf], path: &'p Path) -> &'p Path {
-    let holding = roots.iter().filter(|root| is_within(root, path));
-    let innermost = holding.max_by_key(|root| root.components().count());
-    innermost
-        .and_then(|root| path.strip_prefix(root).ok())
-        .unwrap_or(path)
 }

@@ -6,7 +6,8 @@ use super::points::Point;
 use crate::error::Result;
 use crate::store::history::{History, Part};
 use crate::tables::file_changes::{self, ChangeRow};
-use crate::tables::{messages, operations};
+use crate::tables::file_states::StateRow;
+use crate::tables::{messages, operations, rewinds};
 
 /// Which changes a session shows: its own, and those that it inherits. A change is inherited with the
 /// message that it belongs to; a rewind if it came before the fork was made, and before anything that
@@ -81,6 +82,31 @@ fn is_inherited(db: &Connection, history: &History, change: &ChangeRow) -> Resul
     Ok(part.is_some_and(|part| part.is_inherited))
 }
 
+/// Whether a change of a path came behind another one of it. Imported changes were made before they
+/// were stored, so their time counts.
+pub(super) fn is_behind(change: &ChangeRow, other: &ChangeRow) -> bool {
+    if is_imported(change) || is_imported(other) {
+        change.before_ms > other.before_ms
+    } else {
+        change.id > other.id
+    }
+}
+
+/// Whether it was made of what a transcript tells.
+pub(in crate::store) fn is_imported(change: &ChangeRow) -> bool {
+    change.source == "import"
+}
+
+/// Whether an imported change is told of in another transcript too: the client copies a session's
+/// records when it forks it.
+pub(in crate::store) fn is_copy(change: &ChangeRow, other: &ChangeRow) -> bool {
+    is_imported(change)
+        && is_imported(other)
+        && change.path == other.path
+        && change.before_ms == other.before_ms
+        && change.before == other.before
+}
+
 /// Whether a change came at a restore point or after it.
 pub(super) fn is_since(change: &ChangeRow, point: &Point) -> bool {
     match point {
@@ -108,4 +134,30 @@ fn position(change: &ChangeRow) -> i64 {
         _ if change.names_prompt => of_turn,
         _ => change.seen_message,
     }
+}
+
+/// A path's changes without the rewinds that were undone and their undos, where nothing came in
+/// between: together they changed nothing, whosever they were.
+pub(super) fn without_undone(db: &Connection, changes: Vec<ChangeRow>) -> Result<Vec<ChangeRow>> {
+    let mut standing: Vec<ChangeRow> = Vec::new();
+    for change in changes {
+        let undoes = match change.operation {
+            Some(operation) => rewinds::get(db, operation)?.and_then(|rewind| rewind.undoes),
+            None => None,
+        };
+        let takes_back = |last: &ChangeRow| {
+            let same = |one: &Option<StateRow>, other: &StateRow| {
+                one.as_ref().is_some_and(|one| one.is(other))
+            };
+            undoes.is_some()
+                && last.operation == undoes
+                && same(&change.after, &last.before)
+                && same(&last.after, &change.before)
+        };
+        match standing.last().is_some_and(takes_back) {
+            true => drop(standing.pop()),
+            false => standing.push(change),
+        }
+    }
+    Ok(standing)
 }

@@ -1,17 +1,22 @@
 //! What a rewind does not cover: calls that may have changed something, of which nothing is kept.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 
 use rusqlite::Connection;
 
 use super::aim::Aim;
-use super::changes::visible;
+use super::binding::launched_by;
+use super::changes::{self, is_imported, visible};
+use super::paths::{paths_of, resolve_path};
 use super::points::Point;
 use crate::error::Result;
 use crate::model::NotCovered;
 use crate::store::history::History;
+use crate::tables::file_changes::{Bound, ChangeRow};
 use crate::tables::tool_calls::{self, CallRow};
 use crate::tables::{tool_results, watched_calls};
+use crate::transcript::edits::EDITORS;
 
 /// Tools of the client that change nothing outside the conversation. What another tool does nobody
 /// knows.
@@ -59,12 +64,31 @@ pub(super) fn not_covered(
         .iter()
         .filter_map(|change| change.tool_use_id.as_deref())
         .collect();
+    let noted = noted(&changes, point);
+    let mut launches: HashMap<String, Bound> = HashMap::new();
     let mut tools: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
     let mut watched = 0;
     for part in &history.parts {
         for call in tool_calls::list(db, part.owner, part.until_seq)? {
-            if !is_since(&call, point) {
+            // A sub-agent's call is of the turn that launched it.
+            let own = Bound {
+                call: None,
+                turn: call.turn,
+                message: Some(call.message),
+            };
+            let place = match call.subpath.as_str() {
+                "" => own,
+                agent => match launches.get(agent) {
+                    Some(launch) => *launch,
+                    None => {
+                        let launch = launched_by(db, part.owner, history, agent)?;
+                        let launch = launch.unwrap_or(own);
+                        *launches.entry(agent.to_owned()).or_insert(launch)
+                    }
+                },
+            };
+            if !is_since(&call, place, point) {
                 continue;
             }
             let outside = watched_calls::outside(db, part.owner, &call.tool_use_id)?;
@@ -80,7 +104,11 @@ pub(super) fn not_covered(
                 continue;
             }
             let is_covered = captured.contains(call.tool_use_id.as_str());
-            if is_covered || HARMLESS.contains(&call.name.as_str()) || never_ran(db, &call)? {
+            if is_covered
+                || HARMLESS.contains(&call.name.as_str())
+                || never_ran(db, &call)?
+                || is_noted(db, &call, place, &noted)?
+            {
                 continue;
             }
             *tools.entry(call.name).or_default() += 1;
@@ -101,6 +129,39 @@ pub(super) fn not_covered(
     Ok(found)
 }
 
+/// The files that a client's checkpoints cover since a point, with the prompt of the first that does.
+fn noted(changes: &[ChangeRow], point: &Point) -> HashMap<PathBuf, i64> {
+    let mut noted = HashMap::new();
+    for change in changes {
+        let is_noted = is_imported(change) && change.tool_use_id.is_none();
+        if is_noted && changes::is_since(change, point) {
+            noted
+                .entry(change.path.path())
+                .or_insert(change.seen_message);
+        }
+    }
+    noted
+}
+
+/// Whether a client's checkpoint that is gone back over covers what an editing tool did.
+fn is_noted(
+    db: &Connection,
+    call: &CallRow,
+    place: Bound,
+    noted: &HashMap<PathBuf, i64>,
+) -> Result<bool> {
+    if noted.is_empty() || !EDITORS.contains(&call.name.as_str()) {
+        return Ok(false);
+    }
+    let covers = |path: &PathBuf| {
+        let path = resolve_path(path).ok();
+        let from = path.and_then(|path| noted.get(&path));
+        from.is_some_and(|from| place.message.is_some_and(|at| *from <= at))
+    };
+    let paths = paths_of(db, call)?;
+    Ok(!paths.is_empty() && paths.iter().all(covers))
+}
+
 /// Something that was not covered: what, how many of them, and why.
 pub(super) type Outside = (String, usize, String);
 
@@ -108,11 +169,18 @@ fn read(text: &str) -> Vec<Outside> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Whether a call was made at a point or after it.
-fn is_since(call: &CallRow, point: &Point) -> bool {
+/// Whether a call was made at a point or after it; a sub-agent's, whether it was launched then.
+fn is_since(call: &CallRow, place: Bound, point: &Point) -> bool {
+    let is_main = call.subpath.is_empty();
+    let launched = place.message.unwrap_or(call.message);
     match point {
         Point::Start => true,
-        Point::Prompt { message } => call.message >= *message,
+        Point::Prompt { message } if is_main => call.message >= *message,
+        Point::Prompt { message } => place.turn.unwrap_or(launched) >= *message,
+        Point::Call {
+            message: Some(message),
+            ..
+        } if !is_main => launched >= *message,
         Point::Call {
             call: Some(from), ..
         } => call.id >= *from,
@@ -120,8 +188,12 @@ fn is_since(call: &CallRow, point: &Point) -> bool {
     }
 }
 
-/// Whether a call was not allowed to run.
+/// Whether a call was not allowed to run, or changed nothing: an editing tool that answers with an
+/// error has refused.
 fn never_ran(db: &Connection, call: &CallRow) -> Result<bool> {
+    let edits = EDITORS.contains(&call.name.as_str());
     let outcomes = tool_results::of_call(db, call.id)?;
-    Ok(outcomes.iter().any(|(_, outcome)| outcome == "rejected"))
+    Ok(outcomes
+        .iter()
+        .any(|(_, outcome)| outcome == "rejected" || (edits && outcome == "error")))
 }

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::Files;
-use super::capture::resolve;
 use super::changes::visible;
 use super::hunks::{hunks, unified};
 use super::moments::{Moment, paths_of};
+use super::paths::resolve;
 use super::roots::base_of;
 use crate::error::{Error, Result};
 use crate::model::{DiffKind, DiffOptions, FileDiff, StateInfo, StateKind};
@@ -39,7 +39,7 @@ impl Files {
         store.db().read(|db| {
             let row = self.session.row(db)?;
             let history = History::of(db, &row, "")?;
-            let base = base_of(&row)?;
+            let base = base_of(&row);
             let only = options.only.iter();
             let only = only.map(|path| resolve(base.as_deref(), path));
             let only: Vec<PathBuf> = only.collect::<Result<_>>()?;

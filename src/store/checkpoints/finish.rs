@@ -126,6 +126,7 @@ fn note_change(tx: &Tx<'_>, rewind: &RewindRow, applied: &Applied) -> Result<i64
             before: &file.before,
             after: Some(&file.after),
             new_folders: file.new_folders,
+            told: None,
         },
     )?)
 }

@@ -7,23 +7,34 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::Files;
-use super::capture::resolve;
 use super::changes::{is_since, visible};
 use super::moments::states_before;
+use super::paths::resolve;
 use super::points::{Point, find};
-use super::roots::{base_of, real_folder, roots_of};
+use super::roots::{base_of, places_of, real_folder};
 use crate::error::{Error, Result};
-use crate::model::{CheckedOut, FileState, NotKept};
+use crate::model::{CheckedOut, FileState, NotKept, Restore, RewindOptions, RewindReport};
 use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
-use crate::tables::file_states::{PathRow, StateRow, path_of};
+use crate::tables::file_states::{NEW_FILE, PathRow, StateRow, path_of};
 use crate::tables::{operations, roots};
 use crate::workspace::path::is_within;
 use crate::workspace::replace::make_folder;
 use crate::workspace::tree::Tree;
 
 impl Files {
+    /// The conflicts, and all else, that a rewind of the files to a point would meet.
+    ///
+    /// # Errors
+    /// As [`Session::plan_rewind`].
+    pub fn look(&self, point: &str) -> Result<RewindReport> {
+        let options = RewindOptions::to(point)
+            .restore(Restore::Files)
+            .while_pending(true);
+        Ok(self.session.plan_rewind(&options)?.report().clone())
+    }
+
     /// What lay at a path at a restore point: the state before the first change since, else the
     /// state that the last change before it left. Contents are checked against their hash.
     ///
@@ -36,7 +47,7 @@ impl Files {
             let row = self.session.row(db)?;
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
-            let path = resolve(base_of(&row)?.as_deref(), path.as_ref())?;
+            let path = resolve(base_of(&row).as_deref(), path.as_ref())?;
             let states = states_at(&visible(db, &history)?, &point);
             match states.get(&PathRow::of(&path)) {
                 Some(state) => content(db, store.path(), state),
@@ -70,7 +81,7 @@ impl Files {
             let history = History::of(db, &row, "")?;
             let point = find(db, &row, &history, point)?;
             let states = states_at(&visible(db, &history)?, &point);
-            Ok((states, roots_of(db, &row, &history)?))
+            Ok((states, places_of(db, &row, &history)?))
         })?;
         let tree = Tree::open(&folder).map_err(|error| Error::io("opening", &folder, error))?;
         let mut done = CheckedOut::default();
@@ -124,7 +135,7 @@ pub(super) fn states_at(changes: &[ChangeRow], point: &Point) -> BTreeMap<PathRo
 }
 
 /// A state with its content.
-fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
+pub(super) fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState> {
     Ok(match state {
         StateRow::Absent => FileState::Absent,
         StateRow::Directory => FileState::Directory,
@@ -136,7 +147,7 @@ fn content(db: &Connection, store: &Path, state: &StateRow) -> Result<FileState>
         },
         StateRow::File { blob, mode } => FileState::File {
             content: contents::read(db, store, *blob)?,
-            mode: *mode,
+            mode: mode.unwrap_or(NEW_FILE),
         },
     })
 }
@@ -153,10 +164,13 @@ fn write(tree: &Tree, path: &Path, state: &FileState) -> std::io::Result<bool> {
     let written = match state {
         FileState::File { content, mode } => folders(path)
             .and_then(|()| tree.write_beside(path, &temp, content, *mode))
-            .and_then(|()| tree.put(path, &temp)),
+            .and_then(|()| tree.sync_beside(path, &temp))
+            .and_then(|()| tree.put(path, &temp))
+            .and_then(|()| tree.sync_folder(path)),
         FileState::Symlink { target } => folders(path)
             .and_then(|()| tree.link_beside(path, &temp, target))
-            .and_then(|()| tree.put(path, &temp)),
+            .and_then(|()| tree.put(path, &temp))
+            .and_then(|()| tree.sync_folder(path)),
         _ => return Ok(false),
     };
     written

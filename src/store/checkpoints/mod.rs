@@ -7,10 +7,12 @@
 
 mod aim;
 mod apply;
+mod at_prompts;
 pub(super) mod binding;
 mod capture;
 mod changes;
 mod compare;
+mod contents;
 mod covered;
 mod differ;
 mod finish;
@@ -18,6 +20,7 @@ mod hunks;
 mod looking;
 mod moments;
 mod note;
+mod paths;
 mod plan;
 mod points;
 mod recover;
@@ -33,9 +36,13 @@ pub use rewind::RewindPlan;
 pub use take::TakeOptions;
 pub use watch::Watch;
 
+pub(crate) use crate::tables::file_changes::Bound;
+pub(crate) use at_prompts::{AtPrompt, at_prompts};
+pub(crate) use binding::launched_by;
 pub(super) use capture::seen_late;
-pub(super) use changes::Sight;
+pub(super) use changes::{Sight, is_copy, is_imported};
 pub(super) use note::notes;
+pub(crate) use paths::resolve_path;
 pub(super) use points::text_of;
 
 use super::Store;
@@ -43,7 +50,7 @@ use super::session::Session;
 use crate::db::Lock;
 use crate::error::{Error, Result};
 use crate::model::Operation;
-use crate::tables::{operations, rewinds, sessions};
+use crate::tables::{file_changes, operations, rewinds, sessions};
 
 /// The files that a session's tool calls changed: capturing them, and looking at how they were.
 #[derive(Clone, Debug)]
@@ -88,6 +95,18 @@ impl Files {
         store.db().read(|db| {
             let row = self.session.row(db)?;
             Ok(store.file_options().enabled && sessions::has_file_checkpoints(db, row.id)?)
+        })
+    }
+
+    /// How many bytes of the store the contents take up that this session's changes name. What other
+    /// sessions name too is counted for each.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the session was deleted.
+    pub fn stored_bytes(&self) -> Result<u64> {
+        self.session.store().db().read(|db| {
+            let row = self.session.row(db)?;
+            Ok(file_changes::stored_bytes(db, row.id)?)
         })
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::changes::{is_since, visible};
+use super::changes::{is_behind, is_copy, is_since, visible, without_undone};
 use super::points::Point;
 use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
@@ -77,6 +77,8 @@ pub(super) struct Bounds<'a> {
     pub(super) options: &'a FileOptions,
     pub(super) force: bool,
     pub(super) only: Vec<PathBuf>,
+    /// Whether the lines that come and go are counted.
+    pub(super) counts_lines: bool,
 }
 
 /// What each path that the session changed since a point is to become.
@@ -99,16 +101,42 @@ pub(super) fn wanted(db: &Connection, history: &History, point: &Point) -> Resul
         let path = first.path.path();
         let folders = path.ancestors().skip(1);
         let made_folders = folders.take_while(|folder| made.contains(*folder)).count();
-        let later = file_changes::of_path(db, &first.path, first.id)?;
+        let later = later(db, history, first, &since, &own)?;
+        let expected = later.last().and_then(|last| last.after.clone());
         wanted.push(Wanted {
-            conflict: broken(&later, &own),
-            expected: later.last().and_then(|last| last.after.clone()),
+            conflict: broken(&without_undone(db, later)?, &own),
+            expected,
             path: first.path.clone(),
             target: first.before.clone(),
             made_folders: u32::try_from(made_folders).unwrap_or(0),
         });
     }
     Ok(wanted)
+}
+
+/// The changes of a path from the session's first since the point on, whoever made them.
+fn later(
+    db: &Connection,
+    history: &History,
+    first: &ChangeRow,
+    since: &[ChangeRow],
+    own: &HashSet<i64>,
+) -> Result<Vec<ChangeRow>> {
+    let is_of_family = |change: &ChangeRow| {
+        let mut owners = history.parts.iter().map(|part| part.owner);
+        owners.any(|owner| owner == change.session)
+    };
+    let counts = |change: &ChangeRow| {
+        own.contains(&change.id)
+            || if is_of_family(change) {
+                change.id > first.id
+            } else {
+                is_behind(change, first) && !since.iter().any(|known| is_copy(change, known))
+            }
+    };
+    let mut changes = file_changes::of_path(db, &first.path, 0)?;
+    changes.retain(counts);
+    Ok(changes)
 }
 
 /// Why a path's changes are not an unbroken chain of the session's own.
@@ -193,6 +221,7 @@ fn judge_one(
         Ok(present) => Found::of(db, present)?,
         Err(refused) => return verdict(file, FileAction::Refused, &refused.to_string()),
     };
+    file.target = file.target.with_mode_of(file.found.state());
     if file.found.state().is(&file.target) {
         file.report.action = FileAction::Unchanged;
         return Ok(file);
@@ -218,10 +247,12 @@ fn judge_one(
     if let Some(obstacle) = file.found.obstacle.clone() {
         return verdict(file, FileAction::Refused, &obstacle);
     }
-    (file.report.insertions, file.report.deletions) = count_changed(
-        file.found.bytes().unwrap_or_default(),
-        target_bytes.as_deref().unwrap_or_default(),
-    );
+    if bounds.counts_lines {
+        (file.report.insertions, file.report.deletions) = count_changed(
+            file.found.bytes().unwrap_or_default(),
+            target_bytes.as_deref().unwrap_or_default(),
+        );
+    }
     let as_left = match &wanted.expected {
         Some(expected) => expected.is(file.found.state()),
         // Nobody recorded what was left: what is there is taken for it.

@@ -1,6 +1,6 @@
 //! Restore points: every prompt, every tool call, the beginning, and names given to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use rusqlite::Connection;
@@ -13,6 +13,7 @@ use crate::store::history::History;
 use crate::store::ledger::find_call;
 use crate::store::parts::EntryPart;
 use crate::store::tools::calls;
+use crate::tables::file_changes::ChangeRow;
 use crate::tables::labels::{self, LabelRow};
 use crate::tables::messages::{self, Place};
 use crate::tables::sessions::SessionRow;
@@ -46,7 +47,8 @@ pub(super) enum Point {
 
 impl Files {
     /// The restore points of the session, oldest first, each with the files that were changed
-    /// since: `@start`, then its prompts and tool calls.
+    /// since: `@start`, then its prompts and tool calls, also those that were captured and are not
+    /// stored.
     ///
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted.
@@ -208,11 +210,14 @@ fn by_beginning(
             found.insert(uuid, Point::Prompt { message: place.id });
         }
     }
-    for call in calls(db, session, history)? {
-        if call.id.starts_with(beginning)
-            && let Some(point) = call_point(db, session, history, &call.id)?
+    let changes = visible(db, history)?;
+    let stored = calls(db, session, history)?.into_iter().map(|call| call.id);
+    let captured = unstored(&changes).into_iter().map(|(_, id)| id.to_owned());
+    for id in stored.chain(captured) {
+        if id.starts_with(beginning)
+            && let Some(point) = call_point(db, session, history, &id)?
         {
-            found.insert(call.id, point);
+            found.insert(id, point);
         }
     }
     if found.len() > 1 {
@@ -224,7 +229,7 @@ fn by_beginning(
 }
 
 /// The messages that open turns, in the order in which they were stored.
-fn prompts(db: &Connection, history: &History) -> Result<Vec<Place>> {
+pub(super) fn prompts(db: &Connection, history: &History) -> Result<Vec<Place>> {
     let mut places = Vec::new();
     for part in &history.parts {
         let range = (part.after_seq, part.until_seq);
@@ -279,14 +284,10 @@ fn list(db: &Connection, session: &SessionRow) -> Result<Vec<RestorePoint>> {
         }
     }
     let changed = |point: &Point| -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = Vec::new();
-        for change in changes.iter().filter(|change| is_since(change, point)) {
-            let path = change.path.path();
-            if !paths.contains(&path) {
-                paths.push(path);
-            }
-        }
-        paths
+        let since = changes.iter().filter(|change| is_since(change, point));
+        let mut seen = HashSet::new();
+        let each_once = since.filter(|change| seen.insert(&change.path));
+        each_once.map(|change| change.path.path()).collect()
     };
     let named = |wanted: &dyn Fn(&LabelRow) -> bool| -> Vec<String> {
         let names = names.iter().filter(|label| wanted(label));
@@ -340,6 +341,33 @@ fn list(db: &Connection, session: &SessionRow) -> Result<Vec<RestorePoint>> {
             ));
         }
     }
+    for (seen_message, id) in unstored(&changes) {
+        let Some(point) = call_point(db, session, &history, id)? else {
+            continue;
+        };
+        points.push((
+            seen_message,
+            RestorePoint {
+                id: id.to_owned(),
+                tool: None,
+                text: None,
+                labels: named(&|label| label.tool_use_id.as_deref() == Some(id)),
+                timestamp_ms: None,
+                changed: changed(&point),
+            },
+        ));
+    }
     points.sort_by_key(|(at, _)| *at);
     Ok(points.into_iter().map(|(_, point)| point).collect())
+}
+
+/// The calls that were captured and are not stored, or not yet, each with the message that was the
+/// newest then.
+fn unstored(changes: &[ChangeRow]) -> Vec<(i64, &str)> {
+    let mut seen = HashSet::new();
+    let calls = changes.iter().filter(|change| change.call.is_none());
+    calls
+        .filter_map(|change| Some((change.seen_message, change.tool_use_id.as_deref()?)))
+        .filter(|(_, id)| seen.insert(*id))
+        .collect()
 }

@@ -13,11 +13,12 @@ use super::apply::{Applied, apply, temp_name};
 use super::plan::{Bounds, PlannedFile, Trees, judge};
 use super::roots::{real_folder, roots_of};
 use super::states::missing_folders;
-use super::{Files, covered, finish, stale};
+use super::{covered, finish, stale};
 use crate::error::{Error, Result};
 use crate::model::{
     FileAction, FileOptions, FileOutcome, FileReport, Restore, RewindOptions, RewindReport,
 };
+use crate::store::feed::head_uuid;
 use crate::store::history::History;
 use crate::store::session::Session;
 use crate::store::tools::{calls, pending_of};
@@ -30,10 +31,11 @@ use crate::tables::{operations, sessions, transcripts};
 /// What a rewind would do. Nothing was touched to make it.
 #[derive(Clone, Debug)]
 pub struct RewindPlan {
+    pub(super) session: Session,
     options: RewindOptions,
     aim: Aim,
     report: RewindReport,
-    files: Vec<PlannedFile>,
+    pub(super) files: Vec<PlannedFile>,
     head: Option<i64>,
 }
 
@@ -53,7 +55,7 @@ impl Session {
     pub fn plan_rewind(&self, options: &RewindOptions) -> Result<RewindPlan> {
         self.store()
             .db()
-            .read(|db| plan(db, self, options, Aim::point(db, self, options)?))
+            .read(|db| plan(db, self, options, Aim::point(db, self, options)?, true))
     }
 
     /// Looks what undoing an operation would do; without one, the newest rewind that was not
@@ -65,7 +67,7 @@ impl Session {
     pub fn plan_undo(&self, operation: Option<i64>, options: &RewindOptions) -> Result<RewindPlan> {
         self.store().db().read(|db| {
             let (aim, options) = Aim::undo(db, self, operation, options)?;
-            plan(db, self, &options, aim)
+            plan(db, self, &options, aim, true)
         })
     }
 
@@ -86,7 +88,8 @@ impl Session {
         let lock = self.store().lock_rewinds()?;
         let begun = self.write(|tx| record(tx, self, plan))?;
         let report = match begun {
-            None => plan.report.clone(),
+            // Nothing is left to do.
+            None => plan.settled(),
             Some((row, files)) => {
                 let whole = plan.options.restore == Restore::Both && !plan.options.accept_part;
                 let applied = apply(self.store(), files, whole, false)?;
@@ -112,9 +115,10 @@ impl Session {
         applied: Vec<Applied>,
     ) -> Result<RewindReport> {
         let ended = finish::finish(self.store(), row, &applied)?;
-        let mut report = plan.report.clone();
+        let mut report = plan.settled();
         report.operation = Some(row.operation);
         report.head = ended.head;
+        report.conversation_moved = ended.conversation_moved;
         if !ended.conversation_moved {
             report.removed_prompt = None;
         }
@@ -123,26 +127,16 @@ impl Session {
             if let Some(applied) = applied.iter().find(of) {
                 file.outcome = applied.outcome;
                 file.reason = applied.reason.clone();
-            } else if file.action.leaves() {
-                file.outcome = FileOutcome::Left;
-            } else {
-                file.outcome = FileOutcome::Done;
             }
         }
+        if !report.stale_phases.is_empty() {
+            // What was planned and then not done makes no phase stale.
+            report.stale_phases = self.store().db().read(|db| {
+                let row = self.row(db)?;
+                stale::phases(db, self, &row, plan.options.restore, &report.files)
+            })?;
+        }
         Ok(report)
-    }
-}
-
-impl Files {
-    /// The conflicts, and all else, that a rewind of the files to a point would meet.
-    ///
-    /// # Errors
-    /// As [`Session::plan_rewind`].
-    pub fn look(&self, point: &str) -> Result<RewindReport> {
-        let options = RewindOptions::to(point)
-            .restore(Restore::Files)
-            .while_pending(true);
-        Ok(self.session.plan_rewind(&options)?.report)
     }
 }
 
@@ -162,9 +156,23 @@ impl RewindPlan {
     fn left(&self) -> RewindReport {
         let mut report = self.report.clone();
         for file in &mut report.files {
-            file.outcome = FileOutcome::Left;
+            file.outcome = match file.action {
+                FileAction::Unchanged => FileOutcome::Done,
+                _ => FileOutcome::Left,
+            };
         }
-        report.removed_prompt = None;
+        report
+    }
+
+    /// The report, with what came of each file that needs no hand.
+    fn settled(&self) -> RewindReport {
+        let mut report = self.report.clone();
+        for file in &mut report.files {
+            file.outcome = match file.action.leaves() {
+                true => FileOutcome::Left,
+                false => FileOutcome::Done,
+            };
+        }
         report
     }
 }
@@ -175,6 +183,7 @@ pub(super) fn plan(
     session: &Session,
     options: &RewindOptions,
     aim: Aim,
+    counts_lines: bool,
 ) -> Result<RewindPlan> {
     let row = session.row(db)?;
     let history = History::of(db, &row, "")?;
@@ -187,7 +196,7 @@ pub(super) fn plan(
         for root in &options.roots {
             roots.push(real_folder(None, root)?);
         }
-        let base = super::roots::base_of(&row)?;
+        let base = super::roots::base_of(&row);
         let only = options.only.iter();
         let bounds = Bounds {
             store: session.store().path(),
@@ -195,8 +204,9 @@ pub(super) fn plan(
             own_files: session.store().own_files(),
             options: file_options,
             force: options.force,
+            counts_lines,
             only: only
-                .map(|path| super::capture::resolve(base.as_deref(), path))
+                .map(|path| super::paths::resolve(base.as_deref(), path))
                 .collect::<Result<_>>()?,
         };
         judge(db, aim.wanted(db, &history)?, &bounds)?
@@ -215,18 +225,27 @@ pub(super) fn plan(
             true => covered::not_covered(db, &history, &aim)?,
             false => Vec::new(),
         },
-        head: crate::store::feed::head_uuid(db, &history, target.head)?,
+        head: head_uuid(db, &history, target.head)?,
+        conversation_moved: target.head != head,
         removed_prompt: target.removed_prompt.clone(),
         stale_phases: stale::phases(db, session, &row, options.restore, &reports)?,
         files: reports,
     };
-    Ok(RewindPlan {
+    let mut plan = RewindPlan {
+        session: session.clone(),
         options: options.clone(),
         aim,
         report,
         files,
         head,
-    })
+    };
+    if !plan.may_begin() {
+        plan.report.head = head_uuid(db, &history, head)?;
+        plan.report.conversation_moved = false;
+        plan.report.removed_prompt = None;
+        plan.report.stale_phases.clear();
+    }
+    Ok(plan)
 }
 
 /// Refuses where checkpoints are off, and while a call is open.
@@ -265,7 +284,13 @@ fn record(
     session: &Session,
     planned: &RewindPlan,
 ) -> Result<Option<Recorded>> {
-    let now = plan(tx.tx(), session, &planned.options, planned.aim.clone())?;
+    let now = plan(
+        tx.tx(),
+        session,
+        &planned.options,
+        planned.aim.clone(),
+        false,
+    )?;
     let same = now.files.len() == planned.files.len()
         && now.head == planned.head
         && now.report.head == planned.report.head;

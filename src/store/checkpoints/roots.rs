@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::Files;
-use super::capture::resolve;
+use super::paths::resolve;
 use crate::error::{Error, Result};
 use crate::store::history::History;
 use crate::tables::file_states::PathRow;
 use crate::tables::sessions::SessionRow;
-use crate::tables::{operations, roots};
+use crate::tables::{operations, roots, sessions};
 
 impl Files {
     /// The folders within which the session's files may be rewound, without links.
@@ -31,7 +31,7 @@ impl Files {
     pub fn add_root(&self, folder: impl AsRef<Path>) -> Result<()> {
         self.session.write(|tx| {
             let row = tx.row()?;
-            let folder = real_folder(base_of(&row)?.as_deref(), folder.as_ref())?;
+            let folder = real_folder(base_of(&row).as_deref(), folder.as_ref())?;
             if roots::insert(tx.tx(), row.id, &PathRow::of(&folder))? {
                 let detail = serde_json::json!({"path": folder.to_string_lossy()});
                 operations::insert(tx.tx(), row.id, "root", None, Some(&detail.to_string()))?;
@@ -55,9 +55,28 @@ pub(super) fn real_folder(base: Option<&Path>, folder: &Path) -> Result<PathBuf>
 }
 
 /// The folder that relative paths of a session are seen from.
-pub(super) fn base_of(session: &SessionRow) -> Result<Option<PathBuf>> {
+pub(super) fn base_of(session: &SessionRow) -> Option<PathBuf> {
     let cwd = session.tally.listing.cwd.as_deref();
-    Ok(cwd.map(PathBuf::from).filter(|cwd| cwd.is_absolute()))
+    cwd.map(PathBuf::from).filter(|cwd| cwd.is_absolute())
+}
+
+/// The folders that a session's files lie in, or lay in those it was forked from: where their names
+/// begin. Wider than what may be rewound: a fork may have moved to a folder of its own.
+pub(super) fn places_of(
+    db: &Connection,
+    session: &SessionRow,
+    history: &History,
+) -> Result<Vec<PathBuf>> {
+    let mut found = roots_of(db, session, history)?;
+    for part in history.parts.iter().filter(|part| part.is_inherited) {
+        if let Some(base) = sessions::find_any(db, part.owner)?
+            .as_ref()
+            .and_then(base_of)
+        {
+            found.push(base.canonicalize().unwrap_or(base));
+        }
+    }
+    Ok(found)
 }
 
 /// The roots of a session: its cwd, those added, and those added to the sessions it was forked from.
@@ -66,7 +85,7 @@ pub(super) fn roots_of(
     session: &SessionRow,
     history: &History,
 ) -> Result<Vec<PathBuf>> {
-    let mut found: Vec<PathBuf> = base_of(session)?.into_iter().collect();
+    let mut found: Vec<PathBuf> = base_of(session).into_iter().collect();
     for part in &history.parts {
         found.extend(roots::list(db, part.owner)?.iter().map(PathRow::path));
     }

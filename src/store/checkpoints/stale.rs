@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::capture::resolve;
+use super::paths::resolve;
 use super::roots::base_of;
 use crate::error::Result;
-use crate::model::{FileReport, Restore};
+use crate::model::{FileOutcome, FileReport, Restore};
 use crate::store::phases::PhaseState;
 use crate::store::scratchpad;
 use crate::store::session::Session;
@@ -25,13 +25,13 @@ pub(super) fn phases(
     if restore != Restore::Files {
         return Ok(Vec::new());
     }
-    let base = base_of(row)?;
+    let base = base_of(row);
     let taken_back = |change: &Value| {
         let path = path_in(change).and_then(|path| resolve(base.as_deref(), path).ok());
         let is_it = |path: &PathBuf| {
             files
                 .iter()
-                .any(|file| file.action.touches() && file.path == *path)
+                .any(|file| is_taken_back(file) && file.path == *path)
         };
         path.is_some_and(|path| is_it(&path))
     };
@@ -45,6 +45,12 @@ pub(super) fn phases(
         }
     }
     Ok(stale)
+}
+
+/// Whether a file is, or is to be, put back.
+fn is_taken_back(file: &FileReport) -> bool {
+    let stays = matches!(file.outcome, FileOutcome::Left | FileOutcome::Failed);
+    file.action.touches() && !stays
 }
 
 /// The path that a phase noted: a string, or an object with a `path` or `file_path`.

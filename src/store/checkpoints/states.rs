@@ -27,6 +27,14 @@ pub(super) struct Found {
 impl Found {
     /// Reads what was found. Contents that are stored already are recognised by their hash.
     pub(super) fn of(db: &Connection, present: Present) -> Result<Self> {
+        Self::among(present, |hash| Ok(blobs::find(db, hash)?))
+    }
+
+    /// The same; `known` tells which blob has a hash, of those that matter.
+    pub(super) fn among(
+        present: Present,
+        known: impl FnOnce(&[u8; 32]) -> Result<Option<i64>>,
+    ) -> Result<Self> {
         let mut found = Self {
             state: StateRow::Absent,
             bytes: None,
@@ -41,10 +49,10 @@ impl Found {
                 id,
                 links,
             } => {
-                let known = blobs::find(db, blake3::hash(&bytes).as_bytes())?;
+                let known = known(blake3::hash(&bytes).as_bytes())?;
                 found.state = StateRow::File {
                     blob: known.unwrap_or(NO_BLOB),
-                    mode,
+                    mode: Some(mode),
                 };
                 found.obstacle = (links > 1)
                     .then(|| format!("the file has {links} names; a rewind would part them"));

@@ -7,9 +7,9 @@ use rusqlite::Connection;
 
 use super::Files;
 use super::aim::Aim;
-use super::capture::resolve;
 use super::changes::Sight;
 use super::compare::Left;
+use super::paths::resolve;
 use super::plan::Wanted;
 use super::rewind::{RewindPlan, plan};
 use super::roots::base_of;
@@ -96,7 +96,7 @@ impl Files {
         self.session.store().db().read(|db| {
             let own = Left::of(db, &self.session)?;
             let there = Left::at(db, from, options.point.as_deref())?;
-            let path = resolve(base_of(&own.row)?.as_deref(), &options.path)?;
+            let path = resolve(base_of(&own.row).as_deref(), &options.path)?;
             let source = own.in_other(&there, &path);
             let target = there.state(&source).ok_or_else(|| Error::NotFound {
                 what: "change of the file in the other session",
@@ -117,6 +117,7 @@ impl Files {
                 &self.session,
                 &options.rewind,
                 Aim::Take(Box::new(taken)),
+                true,
             )
         })
     }

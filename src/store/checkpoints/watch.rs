@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
+
 use super::Files;
 use super::capture::Capture;
 use super::covered::Outside;
@@ -52,16 +54,19 @@ impl Files {
         let roots = self.watched_roots(options)?;
         let mut scans = Vec::new();
         for root in roots {
-            let before = session.write(|tx| {
-                let last = last_scan(tx.tx(), &root)?;
-                let before = scan_and_keep(session.store(), tx.tx(), &root, options, last)?;
+            let store = session.store();
+            let last = store.db().read(|db| last_scan(db, &root))?;
+            // Looking takes its time: the other writers need not wait for it.
+            let mut before = look_over(store, &root, options, last.as_ref())?;
+            session.write(|tx| {
+                keep_unread(tx, &mut before, options)?;
                 let row = WatchRow {
                     root: PathRow::of(&root),
                     scan: before.pack(),
                 };
                 watched_calls::begin(tx.tx(), tx.row()?.id, &call.id, &row)?;
                 watched_calls::save_scan(tx.tx(), &row.root, &row.scan)?;
-                Ok(before)
+                Ok(())
             })?;
             scans.push(before);
         }
@@ -101,9 +106,11 @@ impl Watch {
     pub fn finish(self) -> Result<Watched> {
         let mut watched = Watched::default();
         for before in &self.scans {
+            let store = self.session.store();
+            let after = look_over(store, before.root(), &self.options, Some(before))?;
             let done = self
                 .session
-                .write(|tx| finish(tx, &self.call, before, &self.options))?;
+                .write(|tx| finish(tx, &self.call, before, after, &self.options))?;
             watched.changed.extend(done.changed);
             watched.not_covered.extend(done.not_covered);
         }
@@ -117,12 +124,9 @@ pub(super) fn finish_open(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<(
         let root = row.root.path();
         // A root that is gone has nothing to be compared.
         if let Some(before) = Scanned::unpack(root, &row.scan).filter(|scan| scan.root().is_dir()) {
-            finish(
-                tx,
-                &ToolRef::new(tool_use_id),
-                &before,
-                &WatchOptions::new(),
-            )?;
+            let (call, options) = (ToolRef::new(tool_use_id), WatchOptions::new());
+            let after = look_over(tx.store(), before.root(), &options, Some(&before))?;
+            finish(tx, &call, &before, after, &options)?;
         }
     }
     Ok(())
@@ -132,10 +136,11 @@ fn finish(
     tx: &SessionTx<'_, '_>,
     call: &ToolRef,
     before: &Scanned,
+    mut after: Scanned,
     options: &WatchOptions,
 ) -> Result<Watched> {
     let (db, root) = (tx.tx(), before.root());
-    let after = scan_and_keep(tx.store(), db, root, options, Some(before.clone()))?;
+    keep_unread(tx, &mut after, options)?;
     let capture = Capture::of_watch(tx, call.clone())?;
     let changes = Scanned::changes(before, &after);
     let made: Vec<&Path> = changes
@@ -176,44 +181,49 @@ fn is_folder(entry: Option<&Entry>) -> bool {
     entry.is_some_and(|entry| entry.what == What::Folder)
 }
 
-fn last_scan(tx: &Tx<'_>, root: &Path) -> Result<Option<Scanned>> {
-    let packed = watched_calls::last_scan(tx, &PathRow::of(root))?;
+fn last_scan(db: &Connection, root: &Path) -> Result<Option<Scanned>> {
+    let packed = watched_calls::last_scan(db, &PathRow::of(root))?;
     Ok(packed.and_then(|packed| Scanned::unpack(root.to_owned(), &packed)))
 }
 
-/// Scans a root, and keeps the contents that are not kept yet.
-fn scan_and_keep(
-    store: &Store,
-    tx: &Tx<'_>,
-    root: &Path,
-    options: &WatchOptions,
-    cache: Option<Scanned>,
-) -> Result<Scanned> {
-    let excluded = options.exclude.iter().chain(&store.file_options().exclude);
-    let limits = ScanLimits {
+/// How far a scan goes.
+fn limits(store: &Store, options: &WatchOptions) -> ScanLimits {
+    let most = store.file_options().max_file_bytes;
+    ScanLimits {
         files: options.max_files,
         bytes: options.max_bytes,
-        file_bytes: options
-            .max_file_bytes
-            .min(store.file_options().max_file_bytes),
-    };
-    let own = store.own_files();
-    let mut scanned = scan(
-        root,
-        &Excludes::new(excluded)?,
-        limits,
-        cache.as_ref(),
-        &own,
-    )
-    .map_err(|error| Error::io("reading", root, error))?;
+        file_bytes: options.max_file_bytes.min(most),
+    }
+}
+
+/// Scans a root.
+fn look_over(
+    store: &Store,
+    root: &Path,
+    options: &WatchOptions,
+    cache: Option<&Scanned>,
+) -> Result<Scanned> {
+    let excluded = options.exclude.iter().chain(&store.file_options().exclude);
+    let (excludes, limits) = (Excludes::new(excluded)?, limits(store, options));
+    scan(root, &excludes, limits, cache, &store.own_files())
+        .map_err(|error| Error::io("reading", root, error))
+}
+
+/// Keeps the contents that are not kept yet.
+fn keep_unread(
+    tx: &SessionTx<'_, '_>,
+    scanned: &mut Scanned,
+    options: &WatchOptions,
+) -> Result<()> {
+    let most = limits(tx.store(), options).file_bytes;
     let unread: Vec<PathBuf> = scanned.unread().map(Path::to_owned).collect();
     for path in unread {
-        if let Present::File { bytes, .. } = look(&root.join(&path), limits.file_bytes) {
-            contents::keep(tx, &bytes)?;
+        if let Present::File { bytes, .. } = look(&scanned.root().join(&path), most) {
+            contents::keep(tx.tx(), &bytes)?;
             scanned.note_kept(&path, *blake3::hash(&bytes).as_bytes());
         }
     }
-    Ok(scanned)
+    Ok(())
 }
 
 /// What a scan saw at a path.
@@ -232,7 +242,7 @@ fn state(tx: &Tx<'_>, entry: Option<&Entry>) -> Result<StateRow> {
         What::File(Content::Kept(hash)) => match blobs::find(tx, hash)? {
             Some(blob) => StateRow::File {
                 blob,
-                mode: entry.stamp.mode & 0o7777,
+                mode: Some(entry.stamp.mode & 0o7777),
             },
             None => not_kept("backup missing"),
         },

@@ -152,6 +152,37 @@ pub(crate) fn each_entry<E: From<rusqlite::Error>>(
     Ok(())
 }
 
+/// Gives `each` the entries of two kinds in a piece of a main transcript, in order.
+pub(crate) fn each_of_kinds<E: From<rusqlite::Error>>(
+    db: &Connection,
+    (session, after, until): (i64, i64, i64),
+    (one, other): (&str, &str),
+    mut each: impl FnMut(&str) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut statement = db.prepare_cached(
+        "SELECT entry FROM messages
+         WHERE session = ?1 AND subpath = '' AND seq > ?2 AND seq <= ?3 AND kind IN (?4, ?5)
+           AND entry IS NOT NULL
+         ORDER BY seq",
+    )?;
+    let mut rows = statement.query(params![session, after, until, one, other])?;
+    while let Some(row) = rows.next()? {
+        each(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?;
+    }
+    Ok(())
+}
+
+/// The first entry of a transcript.
+pub(crate) fn first_entry(db: &Connection, session: i64, subpath: &str) -> Result<Option<String>> {
+    db.prepare_cached(
+        "SELECT entry FROM messages
+         WHERE session = ?1 AND subpath = ?2 AND entry IS NOT NULL AND kind <> 'agent_metadata'
+         ORDER BY seq LIMIT 1",
+    )?
+    .query_row(params![session, subpath], |row| row.get(0))
+    .optional()
+}
+
 /// The last line of a transcript.
 pub(crate) fn last(db: &Connection, session: i64, subpath: &str) -> Result<Option<Stored>> {
     let sql = format!(

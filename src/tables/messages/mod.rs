@@ -3,7 +3,9 @@
 mod lines;
 mod main_line;
 
-pub(crate) use lines::{Stored, each_entry, entries, last, last_of_kind, page};
+pub(crate) use lines::{
+    Stored, each_entry, each_of_kinds, entries, first_entry, last, last_of_kind, page,
+};
 pub(crate) use main_line::{Light, LightKind, entries_between, last_on_line, main_line, step};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};

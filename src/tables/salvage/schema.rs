@@ -81,7 +81,7 @@ pub(crate) fn tables(db: &Connection) -> Result<Vec<Table>> {
         "SELECT l.name, l.wr, s.sql FROM pragma_table_list l
          JOIN sqlite_schema s ON s.type = 'table' AND s.name = l.name
          WHERE l.schema = 'main' AND l.type = 'table' AND l.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-           AND l.name <> 'refinery_schema_history'
+           AND l.name <> 'refinery_schema_history' AND l.name NOT LIKE 'search\\_%' ESCAPE '\\'
          ORDER BY s.rowid",
     )?;
     let mut rows = statement.query([])?;

@@ -102,6 +102,13 @@ pub(crate) fn with_title(db: &Connection, title: &str) -> Result<Vec<SessionRow>
         .collect()
 }
 
+/// The projects of the sessions that began in a directory.
+pub(crate) fn projects_of_cwd(db: &Connection, cwd: &str) -> Result<Vec<String>> {
+    db.prepare_cached("SELECT DISTINCT project_key FROM sessions WHERE cwd = ?1")?
+        .query_map([cwd], |row| row.get(0))?
+        .collect()
+}
+
 /// A session as the SDK lists it.
 pub(crate) struct AppendedRow {
     pub(crate) session_id: String,

@@ -2,7 +2,7 @@
 
 mod lists;
 
-pub(crate) use lists::{appended, list, with_id_prefix, with_title};
+pub(crate) use lists::{appended, list, projects_of_cwd, with_id_prefix, with_title};
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 

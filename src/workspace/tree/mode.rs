@@ -78,7 +78,7 @@ impl Opened {
 
     pub(super) fn sync(&self) -> io::Result<()> {
         match self {
-            Self::File(file) => changing("making a mode durable", || file.sync_all()),
+            Self::File(file) => changing("making a file durable", || file.sync_all()),
             #[cfg(target_os = "linux")]
             Self::Handle(_) => Ok(()),
         }

@@ -40,7 +40,9 @@ impl Ground {
 
     pub(super) fn write(&self, rel: &str, bytes: &[u8], mode: u32) -> Result<(), Refused> {
         self.tree.write_beside(rel.as_ref(), TEMP, bytes, mode)?;
-        self.tree.put(rel.as_ref(), TEMP)
+        self.tree.sync_beside(rel.as_ref(), TEMP)?;
+        self.tree.put(rel.as_ref(), TEMP)?;
+        self.tree.sync_folder(rel.as_ref())
     }
 }
 

@@ -246,11 +246,14 @@ fn reading(path: &Path) -> Connection {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
 }
 
-/// Every row of every table, as SQL sees it.
+/// Every row of every table, as SQL sees it; but for the search index, which is derived.
 fn rows(path: &Path) -> BTreeMap<String, Vec<Vec<Value>>> {
     let conn = reading(path);
     let mut statement = conn
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'refinery_schema_history'")
+        .prepare(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'refinery_schema_history'
+             AND name NOT LIKE 'search%'",
+        )
         .unwrap();
     let tables: Vec<String> = statement
         .query_map([], |row| row.get(0))

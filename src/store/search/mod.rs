@@ -1,0 +1,207 @@
+//! Search: what is found, page by page.
+//!
+//! The index answers with ids. Newest first goes by when messages were said, and ids by when they
+//! were stored, which for a folder imported late is not the same: spans of ids know their oldest and
+//! newest time, so that what cannot be on the page is passed over.
+
+mod copies;
+mod index;
+mod judge;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+
+use rusqlite::Connection;
+
+use self::judge::{Judge, Judged};
+use super::Store;
+use crate::error::{Error, Result};
+use crate::model::search::At;
+use crate::model::{SearchCursor, SearchHit, SearchPage, SearchQuery};
+use crate::tables::search::{self, Hit, Span};
+use crate::transcript::search::ask::{Term, terms};
+
+/// How many hits a page has if nothing is said.
+const PAGE: usize = 20;
+
+/// Among how many messages the best ones are looked for.
+const RANKED: usize = 10_000;
+
+impl Store {
+    /// Looks for messages. The index first catches up by one step of at most 200 ms, if the store can
+    /// be written to and nobody else is writing; what is not indexed yet is not found, and counted.
+    ///
+    /// A message is found once: a fork's inherited messages where they were said, and copies that a
+    /// client made with the original, as far as the query allows for that one.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the text has no word in it, or the cursor is of another kind of search;
+    /// [`Error::NotFound`] if the session is not there; [`Error::Damaged`] for a damaged index of a
+    /// store that can only be read (any other is made anew).
+    pub fn search(&self, query: &SearchQuery) -> Result<SearchPage> {
+        let terms = terms(&query.text);
+        if terms.is_empty() {
+            let why = format!("`{}` holds no word to look for", query.text);
+            return Err(Error::invalid("text", why));
+        }
+        match index::step(self.db()) {
+            Ok(_) => {}
+            // What is indexed can be searched all the same.
+            Err(Error::ReadOnly { .. } | Error::Busy { .. } | Error::Full { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        let look = || {
+            self.db().read(|db| match page(db, query, &terms) {
+                Err(error) if search::says_broken(&error) && !self.is_read_only() => Ok(None),
+                found => found.map(Some),
+            })
+        };
+        if let Some(page) = look()? {
+            return Ok(page);
+        }
+        self.rebuild_search()?;
+        index::step(self.db())?;
+        look()?.ok_or_else(|| Error::Damaged {
+            path: self.path().to_owned(),
+            why: "the search index cannot be read, nor made anew".to_owned(),
+        })
+    }
+}
+
+fn page(db: &Connection, query: &SearchQuery, terms: &[Term]) -> Result<SearchPage> {
+    let state = search::state(db)?;
+    let last = search::last_id(db)?;
+    let mut page = SearchPage {
+        unindexed: u64::try_from(last - state.done).unwrap_or(0),
+        ..SearchPage::default()
+    };
+    if state.done == 0 {
+        return Ok(page);
+    }
+    let mut judge = Judge::new(db, query, terms, state.done)?;
+    let Some(expression) = judge.expression()? else {
+        return Ok(page);
+    };
+    let limit = query.limit.unwrap_or(PAGE).max(1);
+    let at = query.after.map(|cursor| cursor.at);
+    let found = match (query.is_ranked, at) {
+        (true, None | Some(At::Best { .. })) => {
+            let (last, shown) = match at {
+                Some(At::Best { last, shown }) => (last, shown),
+                _ => (state.done, 0),
+            };
+            best(db, &expression, &mut judge, (last, shown), limit)?
+        }
+        (false, None) => newest(db, &expression, &mut judge, (i64::MAX, i64::MAX), limit)?,
+        (false, Some(At::Said { said_ms, id })) => {
+            newest(db, &expression, &mut judge, (said_ms, id), limit)?
+        }
+        _ => {
+            let why = "it is of a page in another order; search again without it";
+            return Err(Error::invalid("cursor", why));
+        }
+    };
+    (page.hits, page.next) = found;
+    Ok(page)
+}
+
+type Found = (Vec<SearchHit>, Option<SearchCursor>);
+
+/// A page of those that answer best.
+fn best(
+    db: &Connection,
+    expression: &str,
+    judge: &mut Judge<'_>,
+    (last, shown): (i64, usize),
+    limit: usize,
+) -> Result<Found> {
+    let mut ids = search::best(db, expression, (1, last), RANKED)?;
+    ids.sort_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
+    let mut hits: Vec<SearchHit> = Vec::new();
+    for (place, (id, score)) in ids.iter().enumerate().skip(shown) {
+        let Some(hit) = Hit::find(db, *id)? else {
+            continue;
+        };
+        let Some(judged) = judge.judge(hit)? else {
+            continue;
+        };
+        if hits.len() == limit {
+            let at = At::Best { last, shown: place };
+            return Ok((hits, Some(SearchCursor { at })));
+        }
+        let mut hit = judge.show(judged)?;
+        hit.score = Some(*score);
+        hits.push(hit);
+    }
+    Ok((hits, None))
+}
+
+/// A page of the newest ones that were said before `cursor`, a time and an id.
+fn newest(
+    db: &Connection,
+    expression: &str,
+    judge: &mut Judge<'_>,
+    cursor: (i64, i64),
+    limit: usize,
+) -> Result<Found> {
+    let wanted = |span: &Span| judge.may_hold(span) && span.oldest_ms <= cursor.0;
+    let spans: Vec<Span> = search::spans(db)?.into_iter().filter(wanted).collect();
+    let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+        return Ok((Vec::new(), None));
+    };
+    // The newest time in each span or in one before it.
+    let mut newest_until = Vec::with_capacity(spans.len());
+    for span in &spans {
+        let before = newest_until.last().copied().unwrap_or(i64::MIN);
+        newest_until.push(span.newest_ms.max(before));
+    }
+    let mut kept: BinaryHeap<Reverse<(i64, i64, Judged)>> = BinaryHeap::new();
+    let mut at = spans.len() - 1;
+    search::newest(db, expression, (first.first, last.last), |id| {
+        while spans[at].first > id {
+            at -= 1;
+        }
+        // Ids go down, so of what was said at one time the first one met is the newest.
+        let bar = kept
+            .peek()
+            .filter(|_| kept.len() > limit)
+            .map(|Reverse((said_ms, ..))| *said_ms);
+        if bar.is_some_and(|bar| newest_until[at] <= bar) {
+            return Ok(ControlFlow::Break(()));
+        }
+        if id > spans[at].last || bar.is_some_and(|bar| spans[at].newest_ms <= bar) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let Some(hit) = Hit::find(db, id)? else {
+            return Ok(ControlFlow::Continue(()));
+        };
+        let key = (hit.said_ms, id);
+        if key < cursor
+            && bar.is_none_or(|bar| key.0 > bar)
+            && let Some(judged) = judge.judge(hit)?
+        {
+            kept.push(Reverse((key.0, key.1, judged)));
+            if kept.len() > limit + 1 {
+                kept.pop();
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let mut found = kept.into_sorted_vec();
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let next = found
+        .last()
+        .filter(|_| has_more)
+        .map(|Reverse((said_ms, id, _))| SearchCursor {
+            at: At::Said {
+                said_ms: *said_ms,
+                id: *id,
+            },
+        });
+    let hits = found
+        .into_iter()
+        .map(|Reverse((_, _, judged))| judge.show(judged));
+    Ok((hits.collect::<Result<_>>()?, next))
+}
