@@ -27,7 +27,7 @@ impl Files {
     /// The conflicts, and all else, that a rewind of the files to a point would meet.
     ///
     /// # Errors
-    /// As [`Session::plan_rewind`].
+    /// As [`Session::plan_rewind`](crate::Session::plan_rewind).
     pub fn look(&self, point: &str) -> Result<RewindReport> {
         let options = RewindOptions::to(point)
             .restore(Restore::Files)
