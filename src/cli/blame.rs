@@ -7,7 +7,7 @@ use turnkeep::{Blame, Change, LineOrigin, StateKind};
 use unicode_width::UnicodeWidthStr;
 
 use super::fail::Failure;
-use super::out::{Out, Style, fit, harmless, harmless_line, pad, path, size, time};
+use super::out::{Out, Style, beginning, fit, harmless, harmless_line, pad, path, size, time};
 use super::{Call, Done, Outcome};
 
 /// Show which session, prompt and tool call wrote each line of a file
@@ -93,7 +93,7 @@ fn print(out: &mut Out, blame: &Blame) -> Result<(), Failure> {
 }
 
 fn shortly(change: &Change) -> String {
-    let session = pad(&fit(&change.session.session_id, 8), 8);
+    let session = pad(&beginning(&change.session.session_id), 8);
     let what = pad(&fit(what(change), 8), 8);
     format!("{session}  {what}  {}", time(change.at_ms))
 }

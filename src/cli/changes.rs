@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::fail::Failure;
 use super::moment::moment;
-use super::out::{Out, Style, count, fit, pad, path, time};
+use super::out::{Out, Style, beginning, count, fit, pad, path, time};
 use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
@@ -151,7 +151,7 @@ fn news_of(call: &Call, out: &mut Out, news: &News) -> Outcome {
         let line = format!(
             "{}  {}  {who} {}",
             time(message.stored_ms),
-            fit(&message.session.session_id, 8),
+            beginning(&message.session.session_id),
             message.uuid
         );
         out.line(&fit(&line, out.width()))?;
@@ -169,6 +169,7 @@ fn news_of(call: &Call, out: &mut Out, news: &News) -> Outcome {
 fn print(out: &mut Out, change: &Change) -> Result<(), Failure> {
     let counts = match (change.insertions, change.deletions) {
         (Some(come), Some(go)) => format!("+{come} -{go}"),
+        _ if change.after.is_none() => "not over".to_owned(),
         _ => "not text".to_owned(),
     };
     let what = change
@@ -190,7 +191,7 @@ fn print(out: &mut Out, change: &Change) -> Result<(), Failure> {
         _ => Style::Dim,
     };
     out.line(&format!("{head}  {}  {tail}", out.styled(style, &shown)))?;
-    let mut by = fit(&change.session.session_id, 8);
+    let mut by = beginning(&change.session.session_id);
     if change.is_inherited {
         by.push_str(" (inherited)");
     }

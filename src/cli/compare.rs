@@ -7,7 +7,7 @@ use turnkeep::{ConversationEntry, EntryPart, FileDiff, ForkedFile, Session};
 
 use super::diffs;
 use super::fail::Failure;
-use super::out::{Out, Style, count, fit, harmless_line, path};
+use super::out::{Out, Style, beginning, count, fit, harmless_line, path};
 use super::place::{Within, session};
 use super::{Call, Done, Outcome};
 
@@ -64,8 +64,8 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     for file in &found.files {
         let by = match (file.changed_left, file.changed_right) {
             (true, true) => "both".to_owned(),
-            (true, false) => fit(left.id(), 8),
-            _ => fit(right.id(), 8),
+            (true, false) => beginning(left.id()),
+            _ => beginning(right.id()),
         };
         let counts = match (file.diff.insertions, file.diff.deletions) {
             (Some(come), Some(go)) => format!("+{come} -{go}"),

@@ -229,6 +229,12 @@ pub(super) fn harmless_line(text: &str) -> String {
     harmless(text).replace(['\n', '\t'], "\u{fffd}")
 }
 
+/// The beginning of an id, as people say it.
+pub(super) fn beginning(id: &str) -> String {
+    let first: String = id.chars().take(8).collect();
+    harmless_line(&first)
+}
+
 /// A file's path: from the current folder, if it lies below that.
 pub(super) fn path(path: &Path) -> String {
     let current = std::env::current_dir().and_then(|folder| folder.canonicalize());

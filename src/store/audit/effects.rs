@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::contents::Contents;
 use crate::error::Result;
 use crate::model::{ChangeSource, Effect};
+use crate::store::checkpoints::{is_copy, is_imported};
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::StateRow;
 use crate::workspace::line_diff::{added, count_shared, removed, shared};
@@ -19,23 +20,15 @@ const NEAR: usize = 64;
 /// The chain of a path's changes in the order in which they were made. An imported change that two
 /// transcripts tell of (the client copies a session's records when it forks it) counts once.
 pub(super) fn in_order(mut rows: Vec<ChangeRow>) -> Vec<ChangeRow> {
-    let is_imported =
-        |row: &ChangeRow| ChangeSource::from_word(&row.source) == ChangeSource::Import;
     if !rows.iter().any(is_imported) {
         return rows;
     }
     rows.sort_by_key(|row| (row.before_ms, row.id));
     let mut chain: Vec<ChangeRow> = Vec::with_capacity(rows.len());
     for row in rows {
-        let is_copy = |other: &ChangeRow| {
-            is_imported(other)
-                && other.session != row.session
-                && other.before == row.before
-                && other.after == row.after
-        };
         let same_time = chain.iter().rev();
         let mut same_time = same_time.take_while(|other| other.before_ms == row.before_ms);
-        if !is_imported(&row) || !same_time.any(is_copy) {
+        if !same_time.any(|other| is_copy(&row, other)) {
             chain.push(row);
         }
     }

@@ -93,13 +93,13 @@ pub(super) fn is_behind(change: &ChangeRow, other: &ChangeRow) -> bool {
 }
 
 /// Whether it was made of what a transcript tells.
-pub(super) fn is_imported(change: &ChangeRow) -> bool {
+pub(in crate::store) fn is_imported(change: &ChangeRow) -> bool {
     change.source == "import"
 }
 
 /// Whether an imported change is told of in another transcript too: the client copies a session's
 /// records when it forks it.
-pub(super) fn is_copy(change: &ChangeRow, other: &ChangeRow) -> bool {
+pub(in crate::store) fn is_copy(change: &ChangeRow, other: &ChangeRow) -> bool {
     is_imported(change)
         && is_imported(other)
         && change.path == other.path

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::changes::visible;
 use super::differ::{Side, below, diff};
 use super::moments::Moment;
-use super::roots::{base_of, roots_of};
+use super::roots::{base_of, places_of};
 use crate::error::{Error, Result};
 use crate::model::FileDiff;
 use crate::store::conversation::{self, ConversationEntry};
@@ -119,7 +119,7 @@ impl Left {
             return Err(Error::invalid("point `now`", why));
         }
         Ok(Self {
-            roots: roots_of(db, &row, &history)?,
+            roots: places_of(db, &row, &history)?,
             states: moment.states(&changes),
             row,
             changes,
