@@ -37,8 +37,11 @@ impl Call {
 
     /// Opens the store for writing; makes it if `create`.
     pub(super) fn open(&self, create: bool) -> Result<Store, Failure> {
-        let path = self.store_path()?;
-        let store = Store::open_with(&path, &OpenOptions::new().create(create))?;
+        self.open_with(&OpenOptions::new().create(create))
+    }
+
+    fn open_with(&self, options: &OpenOptions) -> Result<Store, Failure> {
+        let store = Store::open_with(self.store_path()?, options)?;
         for note in store.notes() {
             eprintln!("note: {note}");
         }
@@ -47,7 +50,7 @@ impl Call {
 
     /// Opens the store to look at it: one that can only be read will do.
     pub(super) fn look(&self) -> Result<Store, Failure> {
-        match self.open(false) {
+        match self.open_with(&OpenOptions::new().create(false).recover(false)) {
             Err(Failure::Store(Error::ReadOnly { path })) => Ok(Store::open_with(
                 path,
                 &OpenOptions::new().create(false).read_only(true),
@@ -101,15 +104,21 @@ pub(super) fn scope(store: &Store, project: Option<&str>) -> Result<Scope, Failu
     })
 }
 
-/// A file as the user means it. Within the session's folders a relative path is seen from the
-/// current folder, as a shell sees it; from elsewhere, as the library does: from the session's cwd.
+/// A file as the user means it. A relative path is seen from the current folder, as a shell sees it,
+/// if that lies within the session's folders or what it names there does; else, as the library does,
+/// from the session's cwd.
 pub(super) fn file(session: &Session, path: &Path) -> Result<PathBuf, Failure> {
     let roots = session.files().roots()?;
     let current = std::env::current_dir().and_then(|folder| folder.canonicalize());
-    let seen_from = current
-        .ok()
-        .filter(|folder| roots.is_empty() || roots.iter().any(|root| folder.starts_with(root)));
-    Ok(seen_from.map_or_else(|| path.to_owned(), |folder| folder.join(path)))
+    let Ok(here) = current else {
+        return Ok(path.to_owned());
+    };
+    let named = here.join(path);
+    let within = |root: &PathBuf| here.starts_with(root) || named.starts_with(root);
+    match roots.is_empty() || roots.iter().any(within) {
+        true => Ok(named),
+        false => Ok(path.to_owned()),
+    }
 }
 
 fn looks_like_a_path(text: &str) -> bool {

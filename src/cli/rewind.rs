@@ -28,6 +28,10 @@ pub(super) struct Args {
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let store = args.how.store(call)?;
     let session = session(&store, &args.id, args.within.project())?;
+    if !store.is_read_only() {
+        // What a command left whose watcher was killed belongs to what is taken back.
+        session.files().finish_watches()?;
+    }
     let plan = session.plan_rewind(&args.how.options(&session, &args.to)?)?;
     let what = format!("rewind to {}", args.to);
     carry_out(call, &args.how, &session, &plan, &what)

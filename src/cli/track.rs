@@ -3,12 +3,12 @@
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use clap::Subcommand;
 use serde_json::json;
 use turnkeep::{
-    Captured, FileOptions, NewSession, Session, SessionKey, Store, ToolRef, WatchOptions,
+    Captured, FileOptions, NewSession, Session, SessionKey, Store, ToolRef, WatchOptions, Watched,
 };
 
 use super::fail::Failure;
@@ -165,9 +165,15 @@ fn watch(call: &Call, id: &str, watching: &Watching) -> Outcome {
     let session = watching.which.session(call, id)?;
     let mut options = WatchOptions::new();
     for root in &watching.root {
-        options = options.root(root);
+        options = options.root(std::path::absolute(root)?);
     }
-    let watch = session.files().watch(watching.which.tool(), &options)?;
+    let files = session.files();
+    // With checkpoints off the command runs all the same, and nothing is kept.
+    let enabled = files.is_enabled()?;
+    let watch = match enabled {
+        true => Some(files.watch(watching.which.tool(), &options)?),
+        false => None,
+    };
     let (program, arguments) = watching
         .command
         .split_first()
@@ -178,8 +184,11 @@ fn watch(call: &Call, id: &str, watching: &Watching) -> Outcome {
         // What this program says is alone on its output.
         command.stdout(io::stderr());
     }
-    let status = command.status();
-    let watched = watch.finish()?;
+    let status = run_to_its_end(&mut command);
+    let watched = match watch {
+        Some(watch) => watch.finish()?,
+        None => Watched::default(),
+    };
     let status = status.map_err(|error| {
         let name = program.to_string_lossy();
         Failure::wrong_use(format!("`{name}` cannot be run: {error}"))
@@ -187,12 +196,16 @@ fn watch(call: &Call, id: &str, watching: &Watching) -> Outcome {
     if call.json {
         let mut shown = serde_json::to_value(&watched).map_err(io::Error::other)?;
         shown["session_id"] = json!(session.id());
-        shown["exit_code"] = json!(status.code());
+        shown["exit_code"] = json!(exit_code(status));
+        shown["enabled"] = json!(enabled);
         Out::new().line(&shown.to_string())?;
     } else {
         let mut err = io::stderr().lock();
         for changed in &watched.changed {
             writeln!(err, "changed {}", path(changed))?;
+        }
+        if !enabled {
+            writeln!(err, "nothing is kept: checkpoints are off for this session")?;
         }
         for outside in &watched.not_covered {
             let what = harmless_line(&outside.what);
@@ -203,10 +216,36 @@ fn watch(call: &Call, id: &str, watching: &Watching) -> Outcome {
             )?;
         }
     }
-    Ok(match status.code() {
-        Some(0) => Done::All,
-        code => Done::As(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),
+    Ok(match exit_code(status) {
+        0 => Done::All,
+        code => Done::As(code),
     })
+}
+
+/// Waits for a command, also if this program is told to end: the command is told, and what it did is
+/// recorded when it is over.
+fn run_to_its_end(command: &mut Command) -> io::Result<ExitStatus> {
+    let mut child = command.spawn()?;
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process};
+        let told = Pid::from_child(&child);
+        // One that was set before stays: then the command alone decides.
+        let _ = ctrlc::set_handler(move || {
+            let _ = kill_process(told, Signal::TERM);
+        });
+    }
+    child.wait()
+}
+
+/// How a command ended, as a shell tells it.
+fn exit_code(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return u8::try_from(128 + signal).unwrap_or(u8::MAX);
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    code.unwrap_or(1)
 }
 
 fn seen(session: &Session, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {

@@ -40,6 +40,7 @@ pub enum Durability {
 pub struct OpenOptions {
     pub(super) create: bool,
     pub(super) read_only: bool,
+    pub(crate) recover: bool,
     pub(super) durability: Durability,
     pub(super) busy_timeout: Duration,
     pub(super) journal: Option<Journal>,
@@ -52,6 +53,7 @@ impl OpenOptions {
         Self {
             create: true,
             read_only: false,
+            recover: true,
             durability: Durability::Full,
             busy_timeout: Duration::from_secs(30),
             journal: None,
@@ -62,6 +64,13 @@ impl OpenOptions {
     /// Sets whether a missing store is made. Without it, opening a missing file is an error.
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
+        self
+    }
+
+    /// Does not finish what a process that died had begun with files of a work tree: it is only said, in
+    /// [`Store::notes`](crate::Store::notes). For those who only want to look.
+    pub fn recover(mut self, recover: bool) -> Self {
+        self.recover = recover;
         self
     }
 

@@ -110,7 +110,7 @@ impl Store {
             files: Arc::default(),
             db,
         };
-        let recovered = store.recover_rewinds()?;
+        let recovered = store.recover_rewinds(options.recover)?;
         if !recovered.is_empty() {
             store.notes = store.notes.iter().cloned().chain(recovered).collect();
         }

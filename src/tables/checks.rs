@@ -8,7 +8,21 @@ pub(crate) fn integrity(db: &Connection, limit: u32) -> Result<Vec<String>> {
     let found: Vec<String> = statement
         .query_map([], |row| row.get(0))?
         .collect::<Result<_>>()?;
-    Ok(found.into_iter().filter(|line| line != "ok").collect())
+    let mut found: Vec<String> = found.into_iter().filter(|line| line != "ok").collect();
+    let mut dangling = db.prepare(
+        "SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2",
+    )?;
+    let dangling = dangling.query_map([], |row| {
+        let (table, parent): (String, String) = (row.get(0)?, row.get(1)?);
+        let count: i64 = row.get(2)?;
+        Ok(format!(
+            "{count} row(s) of {table} name rows of {parent} that are not there"
+        ))
+    })?;
+    for line in dangling {
+        found.push(line?);
+    }
+    Ok(found)
 }
 
 /// Counts of a transcript, from its rows: next seq, next line, entries.

@@ -43,6 +43,27 @@ pub(crate) fn open(db: &Connection, session: i64, tool_use_id: &str) -> Result<V
     .collect()
 }
 
+/// The calls of a session that are being watched.
+pub(crate) fn open_calls(db: &Connection, session: i64) -> Result<Vec<String>> {
+    db.prepare_cached(
+        "SELECT DISTINCT tool_use_id FROM watched_calls WHERE session = ?1 AND scan IS NOT NULL",
+    )?
+    .query_map([session], |row| row.get(0))?
+    .collect()
+}
+
+/// The watched calls of a session since a time, and what lay outside the bounds, as JSON.
+pub(crate) fn since(db: &Connection, session: i64, at_ms: i64) -> Result<Vec<(String, String)>> {
+    db.prepare_cached(
+        "SELECT tool_use_id, not_covered FROM watched_calls
+         WHERE session = ?1 AND at_ms >= ?2 AND not_covered IS NOT NULL ORDER BY id",
+    )?
+    .query_map(params![session, at_ms], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?
+    .collect()
+}
+
 /// Notes that a call is over, and what lay outside the bounds in this root, as JSON.
 pub(crate) fn end(
     tx: &Tx<'_>,
@@ -52,7 +73,7 @@ pub(crate) fn end(
     not_covered: &str,
 ) -> Result<()> {
     tx.prepare_cached(
-        "UPDATE watched_calls SET scan = NULL, not_covered = ?5
+        "UPDATE watched_calls SET scan = NULL, not_covered = ?5, at_ms = ?6
          WHERE session = ?1 AND tool_use_id = ?2 AND root = ?3 AND root_raw IS ?4",
     )?
     .execute(params![
@@ -60,7 +81,8 @@ pub(crate) fn end(
         tool_use_id,
         root.text,
         root.raw,
-        not_covered
+        not_covered,
+        tx.now_ms()
     ])?;
     Ok(())
 }

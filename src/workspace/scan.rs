@@ -144,6 +144,17 @@ pub(crate) fn scan(
 }
 
 impl Scanned {
+    /// What a root holds that is not there.
+    pub(crate) fn nothing(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+            taken_ns: nanoseconds(SystemTime::now()),
+            entries: Vec::new(),
+            hidden: Vec::new(),
+            uncovered: Uncovered::default(),
+        }
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

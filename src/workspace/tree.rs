@@ -65,6 +65,17 @@ impl Tree {
     }
 
     /// Which folder it is, whatever it is called.
+    /// The same, of a folder that is made if it is not there.
+    pub(crate) fn open_or_make(root: &Path) -> io::Result<Self> {
+        match Self::open(root) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                changing("making a folder", || std::fs::create_dir_all(root))?;
+                Self::open(root)
+            }
+            opened => opened,
+        }
+    }
+
     pub(crate) fn id(&self) -> FileId {
         self.id
     }

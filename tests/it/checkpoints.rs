@@ -594,6 +594,65 @@ fn a_file_is_looked_at_and_checked_out_without_moving() {
 }
 
 #[test]
+fn a_missing_content_is_found_and_stops_only_its_own_file() {
+    let desk = Desk::new();
+    fs::write(desk.path("a.txt"), "0\n").unwrap();
+    fs::write(desk.path("b.txt"), "other\n").unwrap();
+    let prompt = desk.prompt("one");
+    desk.write("toolu_1", "a.txt", "1\n");
+    desk.write("toolu_2", "b.txt", "1\n");
+    let sql = rusqlite::Connection::open(desk.store.path()).unwrap();
+    sql.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+    let gone = sql
+        .execute("DELETE FROM blobs WHERE bytes = 6", [])
+        .unwrap();
+    assert_eq!(gone, 1);
+    let findings = desk.store.verify().unwrap().findings;
+    assert!(
+        findings
+            .iter()
+            .any(|found| found.what.contains("file_changes")),
+        "{findings:?}"
+    );
+    let report = desk.rewind(files(&prompt));
+    assert!(report.is_partial());
+    assert_eq!(desk.read("a.txt").unwrap(), "0\n");
+    assert_eq!(desk.read("b.txt").unwrap(), "1\n");
+}
+
+#[test]
+fn a_label_never_hides_a_point() {
+    let desk = Desk::new();
+    let first = desk.prompt("one");
+    desk.write("toolu_1", "a.txt", "1\n");
+    let second = desk.prompt("two");
+    desk.write("toolu_2", "a.txt", "2\n");
+    desk.session.files().label(&first, &second).unwrap();
+    desk.rewind(files(&second));
+    assert_eq!(desk.read("a.txt").unwrap(), "1\n");
+}
+
+#[test]
+fn a_fork_that_works_in_its_checkout_leaves_its_origins_tree_alone() {
+    let desk = Desk::new();
+    let _first = desk.prompt("one");
+    desk.write("toolu_1", "a.txt", "1\n");
+    desk.prompt("two");
+    let fork = desk.session.fork(&ForkOptions::new()).unwrap();
+    let own = desk.folder.path().join("plan-b");
+    fork.files().checkout("@last", &own, true).unwrap();
+    assert_eq!(fs::read_to_string(own.join("a.txt")).unwrap(), "1\n");
+    let plan = fork.plan_rewind(&files("@start")).unwrap();
+    assert_eq!(plan.report().files[0].action, FileAction::Refused);
+    fork.files().before("toolu_2", ["a.txt"]).unwrap();
+    fs::write(own.join("a.txt"), "2\n").unwrap();
+    rewind(&fork, files("toolu_2"));
+    assert_eq!(fs::read_to_string(own.join("a.txt")).unwrap(), "1\n");
+    assert_eq!(desk.read("a.txt").unwrap(), "1\n");
+    assert!(desk.store.verify().unwrap().findings.is_empty());
+}
+
+#[test]
 fn an_id_that_is_used_again_is_another_call() {
     let desk = Desk::new();
     desk.prompt("one");

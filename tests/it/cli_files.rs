@@ -956,3 +956,46 @@ fn a_hook_keeps_files_around_the_clients_edits_and_never_stands_in_the_way() {
     assert_eq!(code, 2);
     assert!(said.contains("is not kept: it is a FIFO"), "{said}");
 }
+
+#[test]
+fn what_a_watched_command_left_out_is_named_also_where_no_call_is_stored() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.path(".git")).unwrap();
+    std::fs::write(desk.path(".gitignore"), "*.o\n").unwrap();
+    let watch = [
+        "track",
+        "s9",
+        "watch",
+        "--tool",
+        "t1",
+        "--project",
+        "shop",
+        "--",
+    ];
+    let ran = desk.run(&[&watch[..], &["sh", "-c", "echo 1 > a.o; echo 2 > s.txt"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let plan = desk
+        .run(&[
+            "rewind",
+            "s9",
+            "--to",
+            "t1",
+            "--restore",
+            "files",
+            "--dry-run",
+            "--json",
+        ])
+        .json();
+    let told = plan["not_covered"].to_string();
+    assert!(
+        told.contains("git's rules") && told.contains("watched commands"),
+        "{told}"
+    );
+    // A command that a signal ends, and one that runs while nothing is kept.
+    let ran = desk.run(&[&watch[..4], &["t2", "--", "sh", "-c", "kill -9 $$"]].concat());
+    assert_eq!(ran.code, 137);
+    desk.ok(&["checkpoints", "s9", "off"]);
+    let ran = desk.run(&[&watch[..4], &["t3", "--", "echo", "ran"]].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "ran\n"));
+    assert!(ran.err.contains("checkpoints are off"), "{}", ran.err);
+}

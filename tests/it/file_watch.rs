@@ -307,3 +307,70 @@ fn another_session_at_work_below_the_same_folder_is_told() {
     assert_eq!(captured.warnings.len(), 1, "{captured:?}");
     assert!(captured.warnings[0].contains(&desk.session.key().to_string()));
 }
+
+#[test]
+fn a_command_that_removes_its_folder_is_rewound() {
+    let desk = desk();
+    let before = desk.tree();
+    let watch = desk
+        .session
+        .files()
+        .watch("toolu_1", &WatchOptions::new())
+        .unwrap();
+    fs::remove_dir_all(desk.path("")).unwrap();
+    assert_eq!(watch.finish().unwrap().changed.len(), before.len());
+    let report = desk.rewind();
+    assert!(!report.is_partial(), "{report:#?}");
+    assert_eq!(desk.tree(), before);
+}
+
+#[test]
+fn a_file_comes_back_although_its_folder_is_gone() {
+    let desk = desk();
+    desk.session
+        .files()
+        .before("toolu_1", ["a.txt", "absent.txt"])
+        .unwrap();
+    fs::remove_dir_all(desk.path("")).unwrap();
+    let report = desk.rewind();
+    assert!(!report.is_partial(), "{report:#?}");
+    assert_eq!(fs::read(desk.path("a.txt")).unwrap(), b"a\n");
+}
+
+#[test]
+fn what_a_killed_watcher_saw_begin_is_taken_back_and_its_second_run_too() {
+    let desk = desk();
+    let before = desk.tree();
+    let files = desk.session.files();
+    drop(files.watch("toolu_1", &WatchOptions::new()).unwrap());
+    fs::write(desk.path("a.txt"), "bad\n").unwrap();
+    // The same call is run again, and this time watched to its end.
+    let again = files.watch("toolu_1", &WatchOptions::new()).unwrap();
+    fs::write(desk.path("sub/b.txt"), "bad too\n").unwrap();
+    again.finish().unwrap();
+    assert_eq!(files.finish_watches().unwrap(), 0);
+    desk.rewind();
+    assert_eq!(desk.tree(), before);
+    // One that is taken for over while it runs: the rest is recorded when it is.
+    let watch = files.watch("toolu_2", &WatchOptions::new()).unwrap();
+    fs::write(desk.path("a.txt"), "first\n").unwrap();
+    assert_eq!(files.finish_watches().unwrap(), 1);
+    fs::write(desk.path("sub/b.txt"), "then\n").unwrap();
+    assert_eq!(watch.finish().unwrap().changed.len(), 1);
+    desk.rewind();
+    assert_eq!(desk.tree(), before);
+}
+
+#[test]
+fn a_capture_done_again_says_again_what_is_not_kept() {
+    let desk = desk();
+    let limited = FileOptions::new().exclude("*.pem");
+    let store = Store::open(desk.store.path()).unwrap().with_files(limited);
+    let session = store.sessions().get(desk.session.key()).unwrap();
+    fs::write(desk.path("k.pem"), "secret\n").unwrap();
+    for session in [&session, &session, &desk.session] {
+        let captured = session.files().before("toolu_1", ["k.pem"]).unwrap();
+        assert!(captured.kept.is_empty());
+        assert_eq!(captured.not_kept[0].reason, "excluded");
+    }
+}

@@ -91,7 +91,7 @@ impl SessionTx<'_, '_> {
         if !capture.is_on {
             return Ok(captured);
         }
-        let mut recorded = HashSet::new();
+        let mut recorded = HashMap::new();
         for change in file_changes::of_call(self.tx(), capture.session, &capture.call.id)? {
             // Gateways use ids again: what was recorded for a call that is over is another's.
             let is_over = match change.call {
@@ -99,7 +99,7 @@ impl SessionTx<'_, '_> {
                 None => false,
             };
             if !is_over {
-                recorded.insert(change.path);
+                recorded.insert(change.path, change.before);
             }
         }
         for path in capture.resolve(paths)? {
@@ -281,7 +281,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
     fn before(
         &self,
         path: &Path,
-        recorded: &mut HashSet<PathRow>,
+        recorded: &mut HashMap<PathRow, StateRow>,
         captured: &mut Captured,
     ) -> Result<()> {
         let present = look(path, self.options.max_file_bytes);
@@ -311,12 +311,19 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         &self,
         path: &Path,
         found: Found,
-        recorded: &mut HashSet<PathRow>,
+        recorded: &mut HashMap<PathRow, StateRow>,
         captured: &mut Captured,
     ) -> Result<()> {
         let row = PathRow::of(path);
-        if recorded.contains(&row) {
-            captured.kept.push(path.to_owned());
+        if let Some(before) = recorded.get(&row) {
+            // The first state stands: the call may have begun.
+            match before {
+                StateRow::NotKept { why } => captured.not_kept.push(NotKept {
+                    path: path.to_owned(),
+                    reason: why.clone(),
+                }),
+                _ => captured.kept.push(path.to_owned()),
+            }
             return Ok(());
         }
         let Some(found) = self.admit(found, path, captured)? else {
@@ -329,7 +336,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             file_changes::set_after(self.tx.tx(), last.id, &before, true)?;
         }
         self.insert(&row, &before, None, missing_folders(path))?;
-        recorded.insert(row);
+        recorded.insert(row, before.clone());
         if !matches!(before, StateRow::NotKept { .. }) {
             captured.kept.push(path.to_owned());
         }

@@ -15,7 +15,7 @@ use crate::model::NotCovered;
 use crate::store::history::History;
 use crate::tables::file_changes::{Bound, ChangeRow};
 use crate::tables::tool_calls::{self, CallRow};
-use crate::tables::{tool_results, watched_calls};
+use crate::tables::{messages, tool_results, watched_calls};
 use crate::transcript::edits::EDITORS;
 
 /// Tools of the client that change nothing outside the conversation. What another tool does nobody
@@ -114,6 +114,24 @@ pub(super) fn not_covered(
             *tools.entry(call.name).or_default() += 1;
         }
     }
+    // Calls that were watched and are not stored: hooks come without the transcript.
+    let from = moment(db, history, point)?;
+    for part in history.parts.iter().filter(|part| !part.is_inherited) {
+        let mut unstored = HashSet::new();
+        for (call, text) in watched_calls::since(db, part.owner, from)? {
+            if tool_calls::find_newest(db, part.owner, &call, i64::MAX)?.is_some() {
+                continue;
+            }
+            for (what, count, reason) in read(&text) {
+                found.push(NotCovered {
+                    what,
+                    count,
+                    reason,
+                });
+            }
+            watched += usize::from(unstored.insert(call));
+        }
+    }
     if watched > 0 {
         found.push(NotCovered {
             what: "watched commands".to_owned(),
@@ -160,6 +178,28 @@ fn is_noted(
     };
     let paths = paths_of(db, call)?;
     Ok(!paths.is_empty() && paths.iter().all(covers))
+}
+
+/// When a point was, by the clock of the store.
+fn moment(db: &Connection, history: &History, point: &Point) -> Result<i64> {
+    let (first, message) = match point {
+        Point::Start => return Ok(0),
+        Point::Prompt { message } => (None, Some(*message)),
+        Point::Call {
+            first_change,
+            message,
+            ..
+        } => (*first_change, *message),
+    };
+    for change in visible(db, history)? {
+        if Some(change.id) == first {
+            return Ok(change.before_ms);
+        }
+    }
+    Ok(match message {
+        Some(message) => messages::stored_ms(db, message)?.unwrap_or(0),
+        None => 0,
+    })
 }
 
 /// Something that was not covered: what, how many of them, and why.

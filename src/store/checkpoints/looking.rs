@@ -18,7 +18,7 @@ use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::{NEW_FILE, PathRow, StateRow, path_of};
-use crate::tables::{operations, roots};
+use crate::tables::{operations, roots, sessions};
 use crate::workspace::path::is_within;
 use crate::workspace::replace::make_folder;
 use crate::workspace::tree::Tree;
@@ -61,7 +61,7 @@ impl Files {
 
     /// Writes all files that the session tracks, as they were at a point, into an empty folder,
     /// each below the folder as it lies below its root. Files that lay outside the roots, and those
-    /// whose content is not kept, are left out and reported. With `as_root` that folder becomes a
+    /// whose content is not kept, are left out and reported. With `as_root` the session works in that folder from now on: it becomes its cwd and a
     /// root of the session: give it to a fork, so that two branches do not tread on each other.
     ///
     /// # Errors
@@ -118,7 +118,12 @@ impl Files {
         }
         if as_root {
             self.session.write(|tx| {
-                roots::insert(tx.tx(), tx.row()?.id, &PathRow::of(&folder))?;
+                let mut row = tx.row()?;
+                roots::insert(tx.tx(), row.id, &PathRow::of(&folder))?;
+                if let Some(folder) = folder.to_str() {
+                    row.tally.listing.cwd = Some(folder.to_owned());
+                    sessions::update(tx.tx(), &row)?;
+                }
                 let detail = serde_json::json!({"point": point, "into": folder.to_string_lossy()});
                 let detail = detail.to_string();
                 operations::insert(tx.tx(), tx.row()?.id, "checkout", None, Some(&detail))?;

@@ -23,6 +23,7 @@ mod note;
 mod paths;
 mod plan;
 mod points;
+mod record;
 mod recover;
 mod rewind;
 mod roots;

@@ -20,7 +20,7 @@ use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::workspace::lines::count_changed;
 use crate::workspace::path::is_within;
-use crate::workspace::present::{FileId, file_id, is_empty_folder};
+use crate::workspace::present::{FileId, Present, file_id, is_empty_folder};
 use crate::workspace::tree::{Refused, Tree};
 
 /// What a path is to become, and whether it may.
@@ -190,7 +190,7 @@ fn judge_one(
         path: wanted.path,
         root: None,
         target: wanted.target,
-        found: Found::of(db, crate::workspace::present::Present::Absent)?,
+        found: Found::of(db, Present::Absent)?,
         made_folders: wanted.made_folders,
     };
     let verdict = |mut file: PlannedFile, action, reason: &str| {
@@ -215,6 +215,8 @@ fn judge_one(
     let relative = path.strip_prefix(root).unwrap_or(&path);
     let present = match trees.get(root) {
         Ok(tree) => tree.look(relative, bounds.options.max_file_bytes),
+        // A root that is gone is made again.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Present::Absent),
         Err(error) => Err(Refused::Io(error)),
     };
     file.found = match present {
@@ -277,6 +279,14 @@ fn judge_one(
 pub(super) struct Trees(HashMap<PathBuf, Tree>);
 
 impl Trees {
+    /// The same; a root that is gone is made again.
+    pub(super) fn get_or_make(&mut self, root: &Path) -> std::io::Result<&Tree> {
+        if !self.0.contains_key(root) {
+            self.0.insert(root.to_owned(), Tree::open_or_make(root)?);
+        }
+        self.get(root)
+    }
+
     pub(super) fn get(&mut self, root: &Path) -> std::io::Result<&Tree> {
         if !self.0.contains_key(root) {
             self.0.insert(root.to_owned(), Tree::open(root)?);

@@ -122,9 +122,6 @@ pub(super) fn find(
             .map(|message| Point::Prompt { message })
             .ok_or_else(none);
     }
-    if let Some(point) = labelled(db, session, history, name)? {
-        return Ok(point);
-    }
     if let Some(place) = history.find(db, name)? {
         return match place.turn {
             Some(turn) if turn == place.id => Ok(Point::Prompt { message: turn }),
@@ -132,6 +129,9 @@ pub(super) fn find(
         };
     }
     if let Some(point) = call_point(db, session, history, name)? {
+        return Ok(point);
+    }
+    if let Some(point) = labelled(db, session, history, name)? {
         return Ok(point);
     }
     by_beginning(db, session, history, name)?.ok_or_else(none)

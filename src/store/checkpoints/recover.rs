@@ -18,11 +18,11 @@ use crate::tables::{operations, sessions};
 impl Store {
     /// Recovers the rewinds that were cut short, and says so, a sentence each. Opening a store for
     /// writing does this.
-    pub(in crate::store) fn recover_rewinds(&self) -> Result<Vec<String>> {
+    pub(in crate::store) fn recover_rewinds(&self, may: bool) -> Result<Vec<String>> {
         if self.unfinished()?.is_empty() {
             return Ok(Vec::new());
         }
-        let lock = match self.is_read_only() {
+        let lock = match self.is_read_only() || !may {
             true => None,
             false => self.db().try_lock_work()?,
         };

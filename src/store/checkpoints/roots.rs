@@ -73,10 +73,19 @@ pub(super) fn places_of(
             .as_ref()
             .and_then(base_of)
         {
-            found.push(base.canonicalize().unwrap_or(base));
+            found.push(real(base));
         }
     }
     Ok(found)
+}
+
+/// A folder without links, as far as it is there.
+fn real(folder: PathBuf) -> PathBuf {
+    let below = resolve(None, &folder.join("below"));
+    below
+        .ok()
+        .and_then(|below| below.parent().map(Path::to_owned))
+        .unwrap_or(folder)
 }
 
 /// The roots of a session: its cwd, those added, and those added to the sessions it was forked from.
@@ -89,12 +98,12 @@ pub(super) fn roots_of(
     for part in &history.parts {
         found.extend(roots::list(db, part.owner)?.iter().map(PathRow::path));
     }
-    let mut real = Vec::new();
+    let mut roots = Vec::new();
     for root in found {
-        let root = root.canonicalize().unwrap_or(root);
-        if !real.contains(&root) {
-            real.push(root);
+        let root = real(root);
+        if !roots.contains(&root) {
+            roots.push(root);
         }
     }
-    Ok(real)
+    Ok(roots)
 }

@@ -4,6 +4,7 @@
 //! and later scans read only what changed since. What lay outside the bounds is told, by number. If
 //! the process dies while the command runs, settling the call compares what is there then.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -59,6 +60,8 @@ impl Files {
             // Looking takes its time: the other writers need not wait for it.
             let mut before = look_over(store, &root, options, last.as_ref())?;
             session.write(|tx| {
+                // Run again after its watcher died: what the first run left is recorded first.
+                finish_open(tx, &call.id)?;
                 keep_unread(tx, &mut before, options)?;
                 let row = WatchRow {
                     root: PathRow::of(&root),
@@ -96,6 +99,22 @@ impl Files {
         }
         Ok(roots)
     }
+
+    /// Records what commands left whose watcher died: what is there now is taken for it. A rewind
+    /// that is to take them back needs this first. A command that still runs is recorded as far as
+    /// it is; the rest of it when it is over.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if the session was deleted; [`Error::Io`] if a root cannot be read.
+    pub fn finish_watches(&self) -> Result<usize> {
+        self.session.write(|tx| {
+            let open = watched_calls::open_calls(tx.tx(), tx.row()?.id)?;
+            for call in &open {
+                finish_open(tx, call)?;
+            }
+            Ok(open.len())
+        })
+    }
 }
 
 impl Watch {
@@ -108,9 +127,17 @@ impl Watch {
         for before in &self.scans {
             let store = self.session.store();
             let after = look_over(store, before.root(), &self.options, Some(before))?;
-            let done = self
-                .session
-                .write(|tx| finish(tx, &self.call, before, after, &self.options))?;
+            let done = self.session.write(|tx| {
+                let row = PathRow::of(before.root());
+                let open = watched_calls::open(tx.tx(), tx.row()?.id, &self.call.id)?;
+                // Somebody took it for over: what it did since then is what is left to record.
+                let from = match open.iter().any(|open| open.root == row) {
+                    true => None,
+                    false => last_scan(tx.tx(), before.root())?,
+                };
+                let from = from.as_ref().unwrap_or(before);
+                finish(tx, &self.call, from, after, &self.options)
+            })?;
             watched.changed.extend(done.changed);
             watched.not_covered.extend(done.not_covered);
         }
@@ -122,8 +149,7 @@ impl Watch {
 pub(super) fn finish_open(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<()> {
     for row in watched_calls::open(tx.tx(), tx.row()?.id, tool_use_id)? {
         let root = row.root.path();
-        // A root that is gone has nothing to be compared.
-        if let Some(before) = Scanned::unpack(root, &row.scan).filter(|scan| scan.root().is_dir()) {
+        if let Some(before) = Scanned::unpack(root, &row.scan) {
             let (call, options) = (ToolRef::new(tool_use_id), WatchOptions::new());
             let after = look_over(tx.store(), before.root(), &options, Some(&before))?;
             finish(tx, &call, &before, after, &options)?;
@@ -205,8 +231,13 @@ fn look_over(
 ) -> Result<Scanned> {
     let excluded = options.exclude.iter().chain(&store.file_options().exclude);
     let (excludes, limits) = (Excludes::new(excluded)?, limits(store, options));
-    scan(root, &excludes, limits, cache, &store.own_files())
-        .map_err(|error| Error::io("reading", root, error))
+    match scan(root, &excludes, limits, cache, &store.own_files()) {
+        // It was removed: nothing is left of it.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && cache.is_some() => {
+            Ok(Scanned::nothing(root))
+        }
+        scanned => scanned.map_err(|error| Error::io("reading", root, error)),
+    }
 }
 
 /// Keeps the contents that are not kept yet.

@@ -329,6 +329,13 @@ pub(crate) fn last_copied(db: &Connection, session: i64) -> Result<Option<String
     .optional()
 }
 
+/// When a row was stored.
+pub(crate) fn stored_ms(db: &Connection, id: i64) -> Result<Option<i64>> {
+    db.prepare_cached("SELECT stored_ms FROM messages WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
 /// When a message was said: by its own word, else when it was stored.
 pub(crate) fn said_ms(db: &Connection, id: i64) -> Result<Option<i64>> {
     db.prepare_cached("SELECT coalesce(timestamp_ms, stored_ms) FROM messages WHERE id = ?1")?
