@@ -192,7 +192,11 @@ impl Story {
 
 fn write(path: &Path, text: u8) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, format!("text {}\n", text % 6)).unwrap();
+    fs::write(path, content(text)).unwrap();
+}
+
+fn content(text: u8) -> String {
+    format!("text {}\n", text % 6)
 }
 
 proptest! {
@@ -281,4 +285,108 @@ proptest! {
         prop_assert_eq!(story.tree(), before);
         drop(story.store.clone());
     }
+
+    #[test]
+    fn nobody_elses_edit_is_ever_undone(script in script()) {
+        let mut story = Story::new();
+        let new = NewSession::in_project("p").id("other").cwd(story.work().to_str().unwrap());
+        let other = story.store.sessions().create(new).unwrap();
+        other.messages().append(NewMessage::user("theirs")).unwrap();
+        let mut account = Account::default();
+        for (number, (who, path, text)) in script.into_iter().enumerate() {
+            let file = story.work().join(PATHS[path]);
+            account.note(who, path, story.points.len());
+            match who {
+                Who::Session => story.act(&Deed::Write(path, text, None)),
+                Who::Other => {
+                    let call = format!("theirs-{number}");
+                    other.files().before(call.as_str(), [&file]).unwrap();
+                    write(&file, text);
+                    other.files().after(call.as_str(), [&file]).unwrap();
+                }
+                Who::User => {
+                    // What nobody else ever writes: only then can it be told apart.
+                    write(&file, text);
+                    fs::write(&file, format!("mine {number}\n")).unwrap();
+                }
+                Who::Prompt => story.prompt(),
+                Who::Rewinds => {
+                    let point = usize::from(text) % story.points.len();
+                    assert_only_own_changes_go(&mut story, &account, point);
+                }
+            }
+        }
+        for point in 0..story.points.len() {
+            assert_only_own_changes_go(&mut story, &account, point);
+        }
+    }
+}
+
+/// Who does something in a script.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    Session,
+    Other,
+    User,
+    Prompt,
+    Rewinds,
+}
+
+fn script() -> impl Strategy<Value = Vec<(Who, usize, u8)>> {
+    let who = prop_oneof![
+        4 => Just(Who::Session),
+        2 => Just(Who::Other),
+        2 => Just(Who::User),
+        2 => Just(Who::Prompt),
+        1 => Just(Who::Rewinds),
+    ];
+    proptest::collection::vec((who, 0..PATHS.len(), any::<u8>()), 1..24)
+}
+
+/// Who wrote each path last, and how many prompts there were when somebody else than the session did.
+#[derive(Default)]
+struct Account {
+    last: BTreeMap<&'static str, Who>,
+    foreign: BTreeMap<&'static str, usize>,
+}
+
+impl Account {
+    fn note(&mut self, who: Who, path: usize, points: usize) {
+        if matches!(who, Who::Session | Who::Other | Who::User) {
+            self.last.insert(PATHS[path], who);
+        }
+        if matches!(who, Who::Other | Who::User) {
+            self.foreign.insert(PATHS[path], points);
+        }
+    }
+}
+
+/// Rewinds the session's files to a point: what somebody else wrote last stays, and what only the
+/// session wrote since is what it was. Then takes that back, which gives exactly what was there.
+fn assert_only_own_changes_go(story: &mut Story, account: &Account, point: usize) {
+    let (uuid, wanted, _) = story.points[point].clone();
+    let before = story.tree();
+    let options = RewindOptions::to(uuid).restore(Restore::Files);
+    let report = story
+        .session
+        .rewind(&story.session.plan_rewind(&options).unwrap())
+        .unwrap();
+    let after = story.tree();
+    for path in PATHS {
+        let (was, is) = (before.get(path), after.get(path));
+        if matches!(account.last.get(path), Some(Who::Other | Who::User)) {
+            assert_eq!(was, is, "{path} was somebody else's: {report:#?}");
+        }
+        if account
+            .foreign
+            .get(path)
+            .is_none_or(|points| *points <= point)
+        {
+            assert_eq!(is, wanted.get(path), "{path}: {report:#?}");
+        }
+    }
+    if let Some(operation) = report.operation {
+        assert!(!story.session.undo(Some(operation)).unwrap().is_partial());
+    }
+    assert_eq!(story.tree(), before);
 }
