@@ -47,9 +47,9 @@ pub fn backup() {
     backup_in("files::backup", 1);
 }
 
-/// The same in a work tree of 10,000 files: it makes no difference.
+/// The same in a work tree of 50,000 files: it makes no difference.
 pub fn backup_in_a_large_tree() {
-    backup_in("files::backup_in_a_large_tree", 10_000);
+    backup_in("files::backup_in_a_large_tree", 50_000);
 }
 
 fn backup_in(name: &str, files: usize) {
@@ -80,6 +80,72 @@ fn backup_in(name: &str, files: usize) {
         })
     };
     print_beside(name, 200, (1.0, "files"), ours, bare);
+    let shadow = Shadow::of(&work);
+    let mut round = 1_000_000;
+    let mut commits: Vec<f64> = (0..7)
+        .map(|_| {
+            round += 1;
+            fs::write(&path, text(10 << 10, round)).unwrap();
+            time(|| shadow.commit()).as_secs_f64() * 1000.0
+        })
+        .collect();
+    print_times("a shadow repository's commit", &mut commits);
+}
+
+/// A git repository beside a work tree, as some agents keep one for going back.
+struct Shadow {
+    folder: PathBuf,
+    work: PathBuf,
+}
+
+impl Shadow {
+    fn of(work: &Path) -> Self {
+        let shadow = Self {
+            folder: new_folder(),
+            work: work.to_owned(),
+        };
+        shadow.git(&["init", "-q"]);
+        shadow.commit();
+        shadow
+    }
+
+    fn git(&self, args: &[&str]) {
+        let done = Command::new("git")
+            .args([
+                "-c",
+                "user.name=b",
+                "-c",
+                "user.email=b@b",
+                "-c",
+                "gc.auto=0",
+            ])
+            .args(args)
+            .env("GIT_DIR", self.folder.join(".git"))
+            .env("GIT_WORK_TREE", &self.work)
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", "x", "--allow-empty"]);
+    }
+
+    fn bytes(&self) -> u64 {
+        let listed = Command::new("du")
+            .args(["-sb"])
+            .arg(self.folder.join(".git"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(listed.stdout).unwrap();
+        text.split_whitespace().next().unwrap().parse().unwrap()
+    }
+}
+
+fn print_times(side: &str, times: &mut [f64]) {
+    let [low, median, high] = quartiles(times);
+    println!("    {side}: {median:.1} ms ({low:.1} to {high:.1})");
 }
 
 /// Both scans around a command in a work tree of 50,000 files, of which it changes 10; beside the
@@ -185,6 +251,67 @@ pub fn rewind() {
         })
     };
     print_beside("files::rewind", 5, (1000.0, "files"), ours, bare);
+    let shadow = Shadow::of(&work);
+    let mut restores: Vec<f64> = (0..3)
+        .map(|round| {
+            for (number, name) in names.iter().enumerate() {
+                fs::write(name, text(8 << 10, number + (round + 90) * 1000)).unwrap();
+            }
+            time(|| shadow.git(&["restore", "."])).as_secs_f64() * 1000.0
+        })
+        .collect();
+    print_times(
+        "a shadow repository's restore, which syncs nothing",
+        &mut restores,
+    );
+}
+
+/// A rewind over 1,000 turns that changed 10 files again and again, in a work tree of 50,000 files.
+pub fn rewind_over_1_000_turns() {
+    let (session, work, _) = at_work();
+    for number in 0..50_000 {
+        fs::write(work.join(format!("other{number}")), "x").unwrap();
+    }
+    let name = |number: usize| work.join(format!("f{number}"));
+    let first = session
+        .messages()
+        .append(NewMessage::user("turn 0"))
+        .unwrap()
+        .uuid;
+    for turn in 0..1000 {
+        let call = format!("toolu_{turn}");
+        let path = name(turn % 10);
+        session
+            .write(|tx| {
+                tx.append(NewMessage::user(format!("turn {turn}")))?;
+                tx.before(call.as_str(), [&path])?;
+                fs::write(&path, text(8 << 10, turn)).unwrap();
+                tx.after(call.as_str(), [&path])
+            })
+            .unwrap();
+    }
+    let options = RewindOptions::to(first).restore(Restore::Files);
+    let mut times: Vec<f64> = (0..5)
+        .map(|_| {
+            let mut operation = None;
+            let took = time(|| {
+                let plan = session.plan_rewind(&options).unwrap();
+                operation = session.rewind(&plan).unwrap().operation;
+            });
+            session.undo(operation).unwrap();
+            took.as_secs_f64() * 1000.0
+        })
+        .collect();
+    println!("files::rewind_over_1_000_turns");
+    print_times("10 files", &mut times);
+    let shadow = Shadow::of(&work);
+    let mut restores: Vec<f64> = (0..3)
+        .map(|_| {
+            (0..10).for_each(|number| fs::write(name(number), "gone").unwrap());
+            time(|| shadow.git(&["restore", "."])).as_secs_f64() * 1000.0
+        })
+        .collect();
+    print_times("a shadow repository's restore", &mut restores);
 }
 
 fn copy_synced(from: &Path, to: &Path) {
@@ -223,5 +350,20 @@ pub fn size() {
             grown as f64 / 1e6,
             grown as f64 / (bytes as f64 * 1000.0) * 100.0
         );
+        if bytes < 1 << 20 {
+            let shadow = Shadow::of(&work);
+            let begun = shadow.bytes();
+            for edit in 0..200 {
+                let at = (edit * 7919) % (content.len() - 20);
+                content[at..at + 10].copy_from_slice(format!("edit {edit:05}").as_bytes());
+                fs::write(&path, &content).unwrap();
+                shadow.commit();
+            }
+            let each = (shadow.bytes() - begun) as f64 / 200.0;
+            println!(
+                "    a shadow repository grows by {:.1} KB an edit",
+                each / 1000.0
+            );
+        }
     }
 }

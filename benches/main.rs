@@ -18,7 +18,7 @@ mod search;
 mod size;
 mod usage;
 
-const BESIDE: [(&str, fn()); 22] = [
+const BESIDE: [(&str, fn()); 23] = [
     ("append::one_entry", append::one_entry),
     ("append::one_message", append::one_message),
     ("append::batch", append::batch),
@@ -38,6 +38,10 @@ const BESIDE: [(&str, fn()); 22] = [
     ),
     ("files::scan", files::scan),
     ("files::rewind", files::rewind),
+    (
+        "files::rewind_over_1_000_turns",
+        files::rewind_over_1_000_turns,
+    ),
     ("files::size", files::size),
     ("search", search::run),
     ("audit::pages", audit::pages),
