@@ -46,12 +46,17 @@ pub(super) use note::notes;
 pub(crate) use paths::resolve_path;
 pub(super) use points::text_of;
 
+use std::time::{Duration, Instant};
+
 use super::Store;
 use super::session::Session;
 use crate::db::Lock;
 use crate::error::{Error, Result};
 use crate::model::Operation;
 use crate::tables::{file_changes, operations, rewinds, sessions};
+
+/// How long a rewind waits for another one of the same store.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The files that a session's tool calls changed: capturing them, and looking at how they were.
 #[derive(Clone, Debug)]
@@ -131,11 +136,21 @@ impl Files {
 }
 
 impl Store {
-    /// Takes the lock under which files are changed. The system drops it when the process dies.
+    /// Takes the lock under which files are changed, after waiting for another rewind. The system
+    /// drops it when the process dies.
     fn lock_rewinds(&self) -> Result<Lock> {
-        self.db().try_lock_work()?.ok_or_else(|| Error::Busy {
-            path: self.path().to_owned(),
-            waited: std::time::Duration::ZERO,
-        })
+        let begun = Instant::now();
+        loop {
+            if let Some(lock) = self.db().try_lock_work()? {
+                return Ok(lock);
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(Error::Busy {
+                    path: self.path().to_owned(),
+                    waited: begun.elapsed(),
+                });
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }

@@ -80,7 +80,7 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::Conflict`] if something changed since it was planned: nothing is touched then.
-    /// [`Error::Busy`] while another rewind of this store is applied.
+    /// [`Error::Busy`] while another rewind of this store is applied, after ten seconds.
     pub fn rewind(&self, plan: &RewindPlan) -> Result<RewindReport> {
         if !plan.may_begin() {
             return Ok(plan.left());
