@@ -30,8 +30,12 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let (file, line) = file_and_line(&args.file);
     let present = match args.recorded {
         true => None,
-        // What cannot be read is told as it was recorded.
-        false => std::fs::read(&file).ok(),
+        // What is no file, or cannot be read, is told as it was recorded: a FIFO would be waited for,
+        // and a link's file has a history of its own.
+        false => std::fs::symlink_metadata(&file)
+            .is_ok_and(|found| found.is_file())
+            .then(|| std::fs::read(&file).ok())
+            .flatten(),
     };
     let blame = match &present {
         Some(content) => store.audit().blame_content(&file, content)?,

@@ -76,7 +76,7 @@ pub(crate) fn page(
     }
     if let Some(uuid) = &asked.turn_uuid {
         add(
-            "EXISTS (SELECT 1 FROM messages m WHERE m.id = file_changes.turn AND m.uuid = ?)",
+            "turn IN (SELECT m.turn FROM messages m WHERE m.uuid = ?)",
             vec![uuid.clone().into()],
         );
     }
@@ -148,6 +148,15 @@ pub(crate) fn sessions_of_path(
 pub(crate) fn ends(db: &Connection) -> Result<(i64, i64)> {
     db.prepare_cached(
         "SELECT (SELECT coalesce(max(id), 0) FROM file_changes), (SELECT coalesce(max(id), 0) FROM messages)",
+    )?
+    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// The last ids that were ever given to a change and to a message.
+pub(crate) fn given(db: &Connection) -> Result<(i64, i64)> {
+    db.prepare_cached(
+        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'file_changes'), 0),
+                coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)",
     )?
     .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
 }

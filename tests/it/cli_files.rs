@@ -935,6 +935,8 @@ fn a_hook_keeps_files_around_the_clients_edits_and_never_stands_in_the_way() {
         "files",
     ]);
     assert_eq!(desk.read("a.txt"), "before\n");
+    // A mistake in the settings stops no edit.
+    assert_eq!(run(&["--no-such"], "").0, 1);
     // Events and tools that edit nothing keep nothing.
     assert_eq!(run(&[], &hook("Stop", "toolu_2", &file)).0, 0);
     // What goes wrong is said, and does not stop the edit unless it is to.

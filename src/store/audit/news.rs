@@ -2,10 +2,10 @@
 
 use super::telling::Teller;
 use super::{Audit, Question, uuid_in};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{ChangeFilter, NewEntry, News, NewsCursor};
 use crate::store::checkpoints::Sight;
-use crate::tables::audit::{From, ends, messages_behind, open_between, page};
+use crate::tables::audit::{From, ends, given, messages_behind, open_between, page};
 use crate::tables::file_changes::{self, ChangeRow};
 
 /// How many changes a cursor names that were told and are not whole yet. Older ones are given up:
@@ -48,6 +48,11 @@ impl Audit {
         let limit = limit.max(1);
         self.db().read(|db| {
             let question = Question::of(db, filter, session.as_ref())?;
+            let (change, message) = given(db)?;
+            if cursor.change > change || cursor.message > message {
+                let why = "it lies behind all that this store ever held: it is of another one";
+                return Err(Error::invalid(format!("cursor `{cursor}`"), why));
+            }
             let sight = match &question.view {
                 Some(view) => Some(Sight::of(db, &view.history)?),
                 None => None,

@@ -334,3 +334,51 @@ fn two_forks_are_compared_and_a_file_is_taken_over() {
     assert!(left.err.contains("changed outside"), "{}", left.err);
     assert_eq!(desk.program.run(&["compare", "a", "nope"]).code, 3);
 }
+
+#[test]
+fn a_turn_is_named_by_any_of_its_messages_and_a_cursor_by_its_own_store() {
+    let desk = Desk::new();
+    let count = |turn: &str| {
+        let told = desk
+            .program
+            .run(&["changes", "--turn", turn, "--json"])
+            .json();
+        told["changes"].as_array().unwrap().len()
+    };
+    assert_eq!((count("p2"), count("mt2"), count("p1")), (1, 1, 1));
+    let ran = desk
+        .program
+        .run(&["changes", "--since", "c99999-m999", "--json"]);
+    assert_eq!(ran.code, 2, "{}", ran.out);
+}
+
+#[cfg(unix)]
+#[test]
+fn blame_waits_for_no_fifo_and_takes_a_link_for_itself() {
+    let desk = Desk::new();
+    let at = |name: &str| desk.program.folder.path().join(name);
+    let store = desk.store();
+    let session = desk.session("a");
+    session
+        .files()
+        .before("t3", [at("pipe"), at("link")])
+        .unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    std::os::unix::fs::symlink("list.txt", at("link")).unwrap();
+    session
+        .files()
+        .after("t3", [at("pipe"), at("link")])
+        .unwrap();
+    drop((session, store));
+    assert_eq!(
+        desk.program
+            .run(&["blame", at("pipe").to_str().unwrap()])
+            .code,
+        0
+    );
+    let link = desk.program.run(&["blame", at("link").to_str().unwrap()]);
+    assert!(!link.out.contains("outside"), "{}", link.out);
+}
