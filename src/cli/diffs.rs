@@ -61,6 +61,9 @@ fn moment_and_paths<'a>(
 ) -> Result<(&'a str, &'a [String]), Failure> {
     match rest.split_first() {
         Some((first, paths)) if session.files().is_moment(first)? => Ok((first, paths)),
+        Some((first, _)) if first.starts_with('@') => Err(Failure::wrong_use(format!(
+            "`{first}` is no moment of this session; a path that begins so is written ./{first}"
+        ))),
         _ => Ok(("@now", rest)),
     }
 }

@@ -61,8 +61,17 @@ fn print(
 fn as_json(store: &Store, query: &str, out: &mut Out) -> Result<(), Failure> {
     let mut before = "[";
     print(store, query, |names, row| {
-        let fields = names.iter().cloned().zip(row.into_iter().map(json_of));
-        let object: Map<String, Value> = fields.collect();
+        let mut object = Map::new();
+        for (name, value) in names.iter().zip(row) {
+            // Columns of one name are all told: a, a_2, a_3.
+            let mut key = name.clone();
+            let mut number = 1;
+            while object.contains_key(&key) {
+                number += 1;
+                key = format!("{name}_{number}");
+            }
+            object.insert(key, json_of(value));
+        }
         out.bytes(format!("{before}{}", Value::Object(object)).as_bytes())?;
         before = ",\n";
         Ok(())

@@ -382,3 +382,15 @@ fn blame_waits_for_no_fifo_and_takes_a_link_for_itself() {
     let link = desk.program.run(&["blame", at("link").to_str().unwrap()]);
     assert!(!link.out.contains("outside"), "{}", link.out);
 }
+
+#[test]
+fn a_mistyped_moment_is_no_path_and_columns_of_one_name_are_all_told() {
+    let desk = Desk::new();
+    let ran = desk.program.run(&["diff", "a", "@start", "@nosuch"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("@nosuch"), "{}", ran.err);
+    let rows = desk
+        .program
+        .run(&["sql", "SELECT 1 AS a, 2 AS a, 3 AS b", "--json"]);
+    assert_eq!(rows.json(), json!([{"a": 1, "a_2": 2, "b": 3}]));
+}
