@@ -26,8 +26,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
-    let store = call.look()?;
     let (file, line) = file_and_line(&args.file);
+    // Read ahead of the store: should it be the store's own file, closing it drops no lock.
     let present = match args.recorded {
         true => None,
         // What is no file, or cannot be read, is told as it was recorded: a FIFO would be waited for,
@@ -37,6 +37,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
             .then(|| std::fs::read(&file).ok())
             .flatten(),
     };
+    let store = call.look()?;
     let blame = match &present {
         Some(content) => store.audit().blame_content(&file, content)?,
         None => store.audit().blame(&file)?,

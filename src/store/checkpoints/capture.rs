@@ -21,7 +21,7 @@ use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::{sessions, tool_results};
 use crate::workspace::excludes::Excludes;
 use crate::workspace::path::is_within;
-use crate::workspace::present::{FileId, Present, look};
+use crate::workspace::present::{FileId, Present, file_id, look};
 
 /// How long after a change of another session below the same folder both are said to be at work.
 const AT_WORK_MS: i64 = 10 * 60 * 1000;
@@ -135,10 +135,11 @@ impl SessionTx<'_, '_> {
             .collect();
         for path in paths {
             let row = PathRow::of(&path);
-            let found = capture.look(&path)?;
-            let Some(found) = capture.admit(found, &path, &mut captured)? else {
+            if capture.is_own(&path, &mut captured) {
                 continue;
-            };
+            }
+            let found = capture.look(&path)?;
+            let found = capture.admit(found, &path, &mut captured);
             let after = found.keep(self.tx())?;
             match newest.get(&row) {
                 Some(change) => file_changes::set_after(self.tx(), *change, &after, false)?,
@@ -164,8 +165,9 @@ pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> 
     }
     finish_open(tx, tool_use_id)?;
     for change in file_changes::of_call(tx.tx(), capture.session, tool_use_id)? {
-        if change.after.is_none() {
-            let found = capture.look(&change.path.path())?;
+        let path = change.path.path();
+        if change.after.is_none() && !capture.is_own(&path, &mut Captured::default()) {
+            let found = capture.look(&path)?;
             file_changes::set_after(tx.tx(), change.id, &found.keep(tx.tx())?, true)?;
         }
     }
@@ -243,27 +245,25 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         Ok(resolved)
     }
 
+    /// Whether a path is one of the store's own files, told as not kept. Asked before any look: to
+    /// close such a file would drop the locks that SQLite holds on it.
+    fn is_own(&self, path: &Path, captured: &mut Captured) -> bool {
+        let is_own = file_id(path).is_some_and(|id| self.own_files.contains(&id));
+        if is_own {
+            captured.not_kept.push(NotKept {
+                path: path.to_owned(),
+                reason: "it is the store's own file".to_owned(),
+            });
+        }
+        is_own
+    }
+
     fn look(&self, path: &Path) -> Result<Found> {
         Found::of(self.db(), look(path, self.options.max_file_bytes))
     }
 
-    /// What may be recorded of what was found; `None` for the store's own files.
-    fn admit(
-        &self,
-        mut found: Found,
-        path: &Path,
-        captured: &mut Captured,
-    ) -> Result<Option<Found>> {
-        let mut not_kept = |reason: &str| {
-            captured.not_kept.push(NotKept {
-                path: path.to_owned(),
-                reason: reason.to_owned(),
-            });
-        };
-        if found.id.is_some_and(|id| self.own_files.contains(&id)) {
-            not_kept("it is the store's own file");
-            return Ok(None);
-        }
+    /// What may be recorded of what was found; what may not be kept is told.
+    fn admit(&self, mut found: Found, path: &Path, captured: &mut Captured) -> Found {
         if found.is_file() && self.excludes.matches(below_root(&self.roots, path)) {
             found.withhold("excluded");
         } else if found.is_file() && self.store_is_full {
@@ -273,9 +273,12 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             ));
         }
         if let StateRow::NotKept { why } = found.state() {
-            not_kept(why);
+            captured.not_kept.push(NotKept {
+                path: path.to_owned(),
+                reason: why.clone(),
+            });
         }
-        Ok(Some(found))
+        found
     }
 
     fn before(
@@ -284,11 +287,16 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         recorded: &mut HashMap<PathRow, StateRow>,
         captured: &mut Captured,
     ) -> Result<()> {
+        if self.is_own(path, captured) {
+            return Ok(());
+        }
         let present = look(path, self.options.max_file_bytes);
         let beneath = self.linked_file(path, &present);
         let found = Found::of(self.db(), present)?;
         self.before_found(path, found, recorded, captured)?;
-        if let Some(beneath) = beneath {
+        if let Some(beneath) = beneath
+            && !self.is_own(&beneath, captured)
+        {
             let found = self.look(&beneath)?;
             self.before_found(&beneath, found, recorded, captured)?;
         }
@@ -307,7 +315,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
     }
 
     /// Records the state of a path before the call.
-    pub(super) fn before_found(
+    fn before_found(
         &self,
         path: &Path,
         found: Found,
@@ -326,9 +334,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             }
             return Ok(());
         }
-        let Some(found) = self.admit(found, path, captured)? else {
-            return Ok(());
-        };
+        let found = self.admit(found, path, captured);
         let before = found.keep(self.tx.tx())?;
         if let Some(last) = file_changes::last_of_path(self.db(), &row)?
             && last.after.is_none()

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::store::blobs as contents;
 use crate::tables::blobs;
 use crate::tables::file_states::{StateRow, os_bytes};
-use crate::workspace::present::{FileId, Present};
+use crate::workspace::present::Present;
 
 /// No blob has this id: it stands for a content that is not stored.
 const NO_BLOB: i64 = 0;
@@ -21,7 +21,6 @@ pub(super) struct Found {
     bytes: Option<Vec<u8>>,
     /// Why it may not be replaced, whatever is known of it.
     pub(super) obstacle: Option<String>,
-    pub(super) id: Option<FileId>,
 }
 
 impl Found {
@@ -39,15 +38,11 @@ impl Found {
             state: StateRow::Absent,
             bytes: None,
             obstacle: None,
-            id: None,
         };
         match present {
             Present::Absent => {}
             Present::File {
-                bytes,
-                mode,
-                id,
-                links,
+                bytes, mode, links, ..
             } => {
                 let known = known(blake3::hash(&bytes).as_bytes())?;
                 found.state = StateRow::File {
@@ -57,13 +52,11 @@ impl Found {
                 found.obstacle = (links > 1)
                     .then(|| format!("the file has {links} names; a rewind would part them"));
                 found.bytes = Some(bytes);
-                found.id = Some(id);
             }
-            Present::TooLarge { len, id, .. } => {
+            Present::TooLarge { len, .. } => {
                 let why = format!("too large: {len} bytes");
                 found.obstacle = Some(format!("what is there now is not kept: {why}"));
                 found.state = StateRow::NotKept { why };
-                found.id = Some(id);
             }
             Present::Symlink { target } => {
                 found.state = StateRow::Symlink {

@@ -53,6 +53,8 @@ impl Files {
             return Err(Error::NotEnabled);
         }
         let roots = self.watched_roots(options)?;
+        // Run again after its watcher died: what the first run left is recorded first.
+        session.write(|tx| finish_open(tx, &call.id))?;
         let mut scans = Vec::new();
         for root in roots {
             let store = session.store();
@@ -60,8 +62,6 @@ impl Files {
             // Looking takes its time: the other writers need not wait for it.
             let mut before = look_over(store, &root, options, last.as_ref())?;
             session.write(|tx| {
-                // Run again after its watcher died: what the first run left is recorded first.
-                finish_open(tx, &call.id)?;
                 keep_unread(tx, &mut before, options)?;
                 let row = WatchRow {
                     root: PathRow::of(&root),
