@@ -235,6 +235,29 @@ fn the_stores_own_files_are_never_kept_b94() {
     assert!(store.verify().unwrap().findings.is_empty());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_capture_of_the_stores_own_files_drops_no_lock_b94() {
+    use std::os::unix::fs::MetadataExt;
+
+    let desk = desk();
+    let shm = desk.folder.path().join("store.db-shm");
+    let inode = format!(":{} ", fs::metadata(&shm).unwrap().ino());
+    let locks = || {
+        let all = fs::read_to_string("/proc/locks").unwrap();
+        all.lines().filter(|line| line.contains(&inode)).count()
+    };
+    let held = desk.session.write(|tx| {
+        let held = locks();
+        tx.before("toolu_1", [&shm])?;
+        tx.after("toolu_1", [&shm])?;
+        Ok((held, locks()))
+    });
+    let (before, after) = held.unwrap();
+    assert!(before > 0);
+    assert_eq!(before, after);
+}
+
 #[test]
 fn limits_and_secrets_are_told_before_the_edit_b93() {
     let desk = desk();
