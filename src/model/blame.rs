@@ -50,7 +50,7 @@ fn as_text<S: Serializer>(content: &[u8], to: S) -> Result<S::Ok, S::Error> {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum LineOrigin {
-    /// A recorded change wrote it. Its lines and its effect are not told here.
+    /// A recorded change wrote it.
     Change {
         /// The change: its session, prompt and tool call.
         change: Box<Change>,

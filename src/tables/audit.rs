@@ -239,33 +239,48 @@ pub(crate) fn tool_of(db: &Connection, call: i64) -> Result<Option<String>> {
         .optional()
 }
 
-/// Where files went in the call that made a change, and else in its turn: the newest first.
-pub(crate) fn removals(
-    db: &Connection,
-    change: &ChangeRow,
-    limit: usize,
-) -> Result<Vec<ChangeRow>> {
-    let mut found = Vec::new();
-    for (column, value) in [
-        ("tool_use_id", Value::from(change.tool_use_id.clone())),
-        ("turn", Value::from(change.turn)),
-    ] {
-        if !found.is_empty() || value == Value::Null {
-            continue;
-        }
-        let sql = format!(
-            "SELECT {CHANGE} FROM file_changes
-             WHERE session = ?1 AND {column} = ?2 AND id <> ?3
-               AND before_state = 'file' AND after_state = 'absent'
-             ORDER BY id DESC LIMIT ?4"
-        );
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        found = db
-            .prepare_cached(&sql)?
-            .query_map(params![change.session, value, change.id, limit], from_row)?
-            .collect::<Result<_>>()?;
-    }
-    Ok(found)
+/// The changes of a change's call or turn by which a path lost its file, or its content: those of the
+/// call first, and the newest of them.
+pub(crate) fn losses(db: &Connection, change: &ChangeRow, limit: usize) -> Result<Vec<ChangeRow>> {
+    let sql = format!(
+        "SELECT {CHANGE} FROM file_changes
+         WHERE session = ?1 AND (tool_use_id = ?2 OR turn = ?3) AND id <> ?4
+           AND before_state = 'file' AND after_state IS NOT NULL AND after_blob IS NOT before_blob
+         ORDER BY tool_use_id IS NOT ?2, after_state <> 'absent', id DESC LIMIT ?5"
+    );
+    let values = params![
+        change.session,
+        change.tool_use_id,
+        change.turn,
+        change.id,
+        i64::try_from(limit).unwrap_or(i64::MAX)
+    ];
+    db.prepare_cached(&sql)?
+        .query_map(values, from_row)?
+        .collect()
+}
+
+/// The change nearest to another one, of its call or its turn, by which another path lost this content.
+pub(crate) fn lost(db: &Connection, change: &ChangeRow, blob: i64) -> Result<Option<ChangeRow>> {
+    let sql = format!(
+        "SELECT {CHANGE} FROM file_changes
+         WHERE before_blob = ?1 AND session = ?2 AND (tool_use_id = ?3 OR turn = ?4)
+           AND after_state IS NOT NULL AND after_blob IS NOT before_blob
+           AND (path <> ?5 OR path_raw IS NOT ?6)
+         ORDER BY tool_use_id IS NOT ?3, abs(id - ?7) LIMIT 1"
+    );
+    let values = params![
+        blob,
+        change.session,
+        change.tool_use_id,
+        change.turn,
+        change.path.text,
+        change.path.raw,
+        change.id
+    ];
+    db.prepare_cached(&sql)?
+        .query_row(values, from_row)
+        .optional()
 }
 
 /// The newest change before another one that left this content at another path.

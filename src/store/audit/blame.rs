@@ -35,7 +35,7 @@ impl Audit {
     fn blamed(&self, path: &Path, given: Option<&[u8]>) -> Result<Blame> {
         let path = seen_from(None, path)?;
         self.db().read(|db| {
-            let mut teller = Teller::new(db, None, true);
+            let mut teller = Teller::new(db, None, false);
             let replayed = Replay::new(&teller.contents).path(&PathRow::of(&path), None)?;
             let replayed = replayed.ok_or_else(|| Error::NotFound {
                 what: "recorded change of the file",

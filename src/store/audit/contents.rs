@@ -47,6 +47,14 @@ impl<'d> Contents<'d> {
         Ok(content)
     }
 
+    /// The content of a state that is a file; `None` if it is none, or not kept.
+    pub(super) fn file(&self, state: &StateRow) -> Result<Option<Rc<[u8]>>> {
+        match state {
+            StateRow::File { blob, .. } => self.get(*blob),
+            _ => Ok(None),
+        }
+    }
+
     /// What a state holds line by line: of nothing no lines; `None` if it is no text, or not kept.
     pub(super) fn text(&self, state: &StateRow) -> Result<Option<Rc<[u8]>>> {
         Ok(match state {

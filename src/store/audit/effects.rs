@@ -153,9 +153,9 @@ pub(super) fn effect(
     let at = chain.iter().position(|other| other.id == row.id);
     let later = &chain[at.map_or(0, |at| at + 1)..];
     let is_newer = |other: &&ChangeRow| at.is_some() || other.id > row.id;
-    let later: Vec<&ChangeRow> = later.iter().filter(is_newer).collect();
+    let later = steps(later.iter().filter(is_newer));
     let last = match later.last() {
-        Some(last) => last.after.as_ref().unwrap_or(&last.before),
+        Some(last) => last.after.unwrap_or(last.before),
         None => &deed.after,
     };
     Ok(match deed.left(contents, last)? {
@@ -166,11 +166,48 @@ pub(super) fn effect(
     })
 }
 
+/// A later change as it counts for an earlier one.
+struct Step<'c> {
+    row: &'c ChangeRow,
+    before: &'c StateRow,
+    after: Option<&'c StateRow>,
+}
+
+impl Step<'_> {
+    fn source(&self) -> ChangeSource {
+        ChangeSource::from_word(&self.row.source)
+    }
+}
+
+/// The steps of a chain. An undo that gives back what a rewind found is one step with it, and with all
+/// between them: what was gone already did not go by these.
+fn steps<'c>(chain: impl Iterator<Item = &'c ChangeRow>) -> Vec<Step<'c>> {
+    let mut steps: Vec<Step<'c>> = Vec::new();
+    for row in chain {
+        let mut step = Step {
+            row,
+            before: &row.before,
+            after: row.after.as_ref(),
+        };
+        if step.source() == ChangeSource::Undo
+            && let Some(after) = step.after
+        {
+            let undone = |step: &Step<'_>| step.source().restores() && step.before.is(after);
+            if let Some(at) = steps.iter().rposition(undone) {
+                step.before = steps[at].before;
+                steps.truncate(at);
+            }
+        }
+        steps.push(step);
+    }
+    steps
+}
+
 /// How a change ended of which nothing is left: the last state on the way in which something was.
 fn ended(
     contents: &Contents<'_>,
     deed: &Deed,
-    later: &[&ChangeRow],
+    later: &[Step<'_>],
     is_whole: bool,
 ) -> Result<(Effect, Option<i64>)> {
     let stands = |state: &StateRow| -> Result<bool> {
@@ -179,23 +216,19 @@ fn ended(
             Left::All | Left::Some
         ))
     };
-    let by = |row: &ChangeRow| {
-        let source = ChangeSource::from_word(&row.source);
-        match source {
-            ChangeSource::Rewind | ChangeSource::Undo => (Effect::Rewound, Some(row.id)),
-            _ => (Effect::Overwritten, Some(row.id)),
-        }
+    let by = |step: &Step<'_>| match step.source() {
+        ChangeSource::Rewind | ChangeSource::Undo => (Effect::Rewound, Some(step.row.id)),
+        _ => (Effect::Overwritten, Some(step.row.id)),
     };
     let mut end = later.len();
     while end > 0 && end + NEAR > later.len() {
-        let row = later[end - 1];
-        if stands(&row.before)? {
-            return Ok(by(row));
+        let step = &later[end - 1];
+        if stands(step.before)? {
+            return Ok(by(step));
         }
         end -= 1;
         if end > 0 {
-            let left = later[end - 1].after.as_ref();
-            if left.map_or(Ok(false), &stands)? {
+            if later[end - 1].after.map_or(Ok(false), &stands)? {
                 return Ok((Effect::Outside, None));
             }
         } else if is_whole && stands(&deed.after)? {
@@ -210,15 +243,15 @@ fn ended(
     let (mut first, mut behind) = (0, end);
     while first + 1 < behind {
         let middle = first.midpoint(behind);
-        match stands(&later[middle].before)? {
+        match stands(later[middle].before)? {
             true => first = middle,
             false => behind = middle,
         }
     }
-    let row = later[first];
-    Ok(match stands(&row.before)? {
-        true if row.after.as_ref().map_or(Ok(false), &stands)? => (Effect::Outside, None),
-        true => by(row),
+    let step = &later[first];
+    Ok(match stands(step.before)? {
+        true if step.after.map_or(Ok(false), &stands)? => (Effect::Outside, None),
+        true => by(step),
         false if is_whole => (Effect::Outside, None),
         false => (Effect::Overwritten, None),
     })

@@ -2,8 +2,8 @@
 //!
 //! Lines that a state shares with the one before it keep their origin; the others belong to the
 //! change that left it, or to somebody outside if they were found ahead of a change. A rewind writes
-//! nothing of its own: lines come back with the origin that they had. A file that is born where
-//! another one goes, in the same call or turn, and holds mostly the same, takes its lines along.
+//! nothing of its own: lines come back with the origin that they had. What another path loses in the
+//! same call or turn, and this one holds mostly from then on, was moved here with its lines.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::contents::Contents;
 use super::effects::in_order;
 use crate::error::Result;
 use crate::model::ChangeSource;
-use crate::tables::audit::{left_elsewhere, removals};
+use crate::tables::audit::{left_elsewhere, losses, lost};
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::workspace::line_diff::{likeness, shared};
@@ -21,7 +21,7 @@ use crate::workspace::lines::lines;
 /// How much of two files must be the same for one to be the other under a new name.
 const ALIKE: f64 = 0.5;
 
-/// How many removals of a turn are looked at for the file that was moved.
+/// How many files that a turn lost are looked at for the one that was moved.
 const CANDIDATES: usize = 50;
 
 /// How many moves of one file are followed back.
@@ -96,16 +96,16 @@ pub(super) struct Replayed {
 /// Replays paths.
 pub(super) struct Replay<'c, 'd> {
     contents: &'c Contents<'d>,
-    /// The births that were looked into, by change, and what came of it. One that is still being
-    /// looked into has no answer yet: no file is its own origin.
-    births: HashMap<i64, Option<Version>>,
+    /// The moves that were looked into, by the change that they came with, and what came of it. One
+    /// that is still being looked into has no answer yet: no file is its own origin.
+    moves: HashMap<i64, Option<Version>>,
 }
 
 impl<'c, 'd> Replay<'c, 'd> {
     pub(super) fn new(contents: &'c Contents<'d>) -> Self {
         Self {
             contents,
-            births: HashMap::new(),
+            moves: HashMap::new(),
         }
     }
 
@@ -208,18 +208,21 @@ impl<'c, 'd> Replay<'c, 'd> {
             StateRow::NotKept { .. } => Whose::NotKept(change.id),
             _ => Whose::Change(change.id),
         };
-        let version = match (known.get(&blob).filter(|_| restores), before.version) {
+        let brought_back = known.get(&blob).filter(|_| restores);
+        let version = match (brought_back, before.version) {
             (Some(version), _) => version.clone(),
-            (None, Some(version)) => match restores {
-                // Taken over: what was here already stays whose it was, the rest is whose it was there.
-                true => match self.moved_from(change, blob, &content)? {
-                    Some(there) => version.joins(&there),
-                    None => version.becomes(content, whose),
-                },
-                false => version.becomes(content, whose),
-            },
-            (None, None) => match self.moved_from(change, blob, &content)? {
-                Some(version) => version.becomes(content, whose),
+            (None, Some(here)) if here.content == content => here,
+            (None, Some(here)) => {
+                let is_alike = !restores && likeness(&here.content, &content) >= ALIKE;
+                match self.moved(change, blob, &content, is_alike)? {
+                    // What was here already stays whose it was, the rest is whose it was there.
+                    Some(there) if restores || is_alike => here.joins(&there),
+                    Some(there) => there.becomes(content, whose),
+                    None => here.becomes(content, whose),
+                }
+            }
+            (None, None) => match self.moved(change, blob, &content, false)? {
+                Some(there) => there.becomes(content, whose),
                 None => Version::all(content, whose),
             },
         };
@@ -227,59 +230,71 @@ impl<'c, 'd> Replay<'c, 'd> {
         Ok(Replayed { version, state, by })
     }
 
-    /// The file that a new one was before, if it was moved: as it was when it was removed.
-    fn moved_from(
+    /// The file that was moved here by a change, or taken over: as it was where it was. If only `exact`
+    /// moves count, one that held just what lies here now.
+    fn moved(
         &mut self,
         change: &ChangeRow,
         blob: i64,
         content: &Rc<[u8]>,
+        exact: bool,
     ) -> Result<Option<Version>> {
-        if let Some(known) = self.births.get(&change.id) {
+        if let Some(known) = self.moves.get(&change.id) {
             return Ok(known.clone());
         }
-        if self.births.len() >= MOVES {
-            return Ok(None);
-        }
-        self.births.insert(change.id, None);
-        let found = match ChangeSource::from_word(&change.source).restores() {
-            true => self.taken_from(change, blob)?,
+        let is_taken = ChangeSource::from_word(&change.source).restores();
+        let source = match is_taken {
+            true => left_elsewhere(self.contents.db, change, blob)?,
+            false if exact => lost(self.contents.db, change, blob)?,
             false => self.source_of(change, content)?,
         };
-        self.births.insert(change.id, found.clone());
-        Ok(found)
+        let Some(source) = source.filter(|_| self.moves.len() < MOVES) else {
+            return Ok(None);
+        };
+        self.moves.insert(change.id, None);
+        let before = self.path(&source.path, Some(source.id))?;
+        let mut there = self.found(before, &source)?;
+        if is_taken {
+            there = self.left(there, &source, &HashMap::new())?;
+        }
+        self.moves.insert(change.id, there.version.clone());
+        Ok(there.version)
     }
 
-    fn source_of(&mut self, change: &ChangeRow, content: &Rc<[u8]>) -> Result<Option<Version>> {
+    /// The change with which the file that is here now went from where it was: the most alike one of
+    /// the same turn; of equal ones that of the same call.
+    fn source_of(&self, change: &ChangeRow, content: &Rc<[u8]>) -> Result<Option<ChangeRow>> {
         let mut best: Option<(f64, ChangeRow)> = None;
-        let mut candidates = removals(self.contents.db, change, CANDIDATES)?;
-        // What went before it first, the nearest of these first; and of its own name none behind it.
-        let is_later = |removal: &ChangeRow| removal.id > change.id;
-        candidates.retain(|removal| !is_later(removal) || removal.path != change.path);
-        candidates.sort_by_key(|removal| (is_later(removal), removal.id.abs_diff(change.id)));
-        for removal in candidates {
-            let Some(gone) = self.contents.text(&removal.before)? else {
+        let mut candidates = losses(self.contents.db, change, CANDIDATES)?;
+        // Those of its call first, then what went before it, the nearest of these first. Of its own
+        // name only what had gone before the file came again.
+        let is_later = |loss: &ChangeRow| loss.id > change.id;
+        let is_of_call = |loss: &ChangeRow| loss.tool_use_id == change.tool_use_id;
+        let is_born = change.before == StateRow::Absent;
+        candidates.retain(|loss| loss.path != change.path || is_born && !is_later(loss));
+        candidates.sort_by_key(|loss| {
+            let distance = loss.id.abs_diff(change.id);
+            (!is_of_call(loss), is_later(loss), distance)
+        });
+        for loss in candidates {
+            let Some(gone) = self.contents.file(&loss.before)? else {
                 continue;
             };
-            let likeness = likeness(&gone, content);
-            let is_better = best.as_ref().is_none_or(|(best, _)| likeness > *best);
-            if likeness >= ALIKE && is_better {
-                best = Some((likeness, removal));
+            let likeness_here = likeness(&gone, content);
+            let is_better = best.as_ref().is_none_or(|(best, _)| likeness_here > *best);
+            if likeness_here >= ALIKE && is_better && !self.stays(&loss, &gone)? {
+                best = Some((likeness_here, loss));
             }
         }
-        let Some((_, removal)) = best else {
-            return Ok(None);
-        };
-        let last = self.path(&removal.path, Some(removal.id))?;
-        Ok(self.found(last, &removal)?.version)
+        Ok(best.map(|(_, loss)| loss))
     }
 
-    /// What was taken over from another path, as it was there.
-    fn taken_from(&mut self, change: &ChangeRow, blob: i64) -> Result<Option<Version>> {
-        let Some(there) = left_elsewhere(self.contents.db, change, blob)? else {
-            return Ok(None);
+    /// Whether most of what a change found is still there after it: nothing was moved away then.
+    fn stays(&self, change: &ChangeRow, found: &[u8]) -> Result<bool> {
+        let left = match &change.after {
+            Some(after) => self.contents.file(after)?,
+            None => None,
         };
-        let before = self.path(&there.path, Some(there.id))?;
-        let before = self.found(before, &there)?;
-        Ok(self.left(before, &there, &HashMap::new())?.version)
+        Ok(left.is_some_and(|left| likeness(found, &left) >= ALIKE))
     }
 }

@@ -150,6 +150,52 @@ fn a_watched_move_takes_lines_along() {
 }
 
 #[test]
+fn a_file_that_is_moved_onto_another_brings_its_lines() {
+    let desk = Desk::new();
+    let session = desk.session("a");
+    desk.prompt(&session, "one");
+    let first = desk.write(&session, &[("a", Some(b"1\n2\n3\n"))]);
+    let other = desk.write(&session, &[("b", Some(b"x\ny\n"))]);
+    desk.prompt(&session, "two");
+    watched(&desk, &session, "mv", || {
+        fs::rename(desk.path("a"), desk.path("b")).unwrap();
+    });
+    assert_blame(&desk, "b", &[("1", &*first), ("2", &first), ("3", &first)]);
+    // They change places.
+    desk.prompt(&session, "three");
+    let third = desk.write(&session, &[("a", Some(b"p\nq\n"))]);
+    watched(&desk, &session, "swap", || {
+        fs::rename(desk.path("a"), desk.path("t")).unwrap();
+        fs::rename(desk.path("b"), desk.path("a")).unwrap();
+        fs::rename(desk.path("t"), desk.path("b")).unwrap();
+    });
+    assert_blame(&desk, "a", &[("1", &*first), ("2", &first), ("3", &first)]);
+    assert_blame(&desk, "b", &[("p", &*third), ("q", &third)]);
+    // A new version is written beside and put in the old one's place: only what is new in it is new.
+    desk.prompt(&session, "four");
+    let fourth = desk.write(&session, &[("a.new", Some(b"1\n2\n3\n4\n"))]);
+    watched(&desk, &session, "put", || {
+        fs::rename(desk.path("a.new"), desk.path("a")).unwrap();
+    });
+    let wanted = [("1", &*first), ("2", &first), ("3", &first), ("4", &fourth)];
+    assert_blame(&desk, "a", &wanted);
+    // A copy leaves what it was made of: it is the command's.
+    desk.prompt(&session, "four and a half");
+    watched(&desk, &session, "cp", || {
+        fs::copy(desk.path("a"), desk.path("b")).unwrap();
+    });
+    assert!(blame(&desk, "b").iter().all(|(_, origin)| origin == "cp"));
+    // What has no lines moves as one piece.
+    desk.prompt(&session, "five");
+    let fifth = desk.write(&session, &[("bin", Some(b"\0\n\0"))]);
+    watched(&desk, &session, "away", || {
+        fs::rename(desk.path("bin"), desk.path("b")).unwrap();
+    });
+    assert!(blame(&desk, "b").iter().all(|(_, origin)| *origin == fifth));
+    assert_ne!(other, fourth);
+}
+
+#[test]
 fn two_files_that_change_places_lead_nobody_round_in_circles() {
     let desk = Desk::new();
     let session = desk.session("a");

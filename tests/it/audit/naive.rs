@@ -55,13 +55,25 @@ pub fn effects(steps: &[&Step]) -> Vec<(Effect, Option<usize>)> {
 
 fn ended(recorded: &[&&Step], at: usize) -> (Effect, Option<usize>) {
     let step = recorded[at];
-    // All states behind the step, the last first, each with who made it.
-    let mut states: Vec<(&Text, Option<usize>)> = Vec::new();
+    // All states behind the step, the last first, each with who made it. A rewind that was undone never
+    // was, and neither was the undo.
+    let mut states: Vec<(&Text, Option<usize>)> = vec![(&step.after, None)];
+    let mut begins: Vec<(Option<i64>, usize)> = Vec::new();
     for (later, other) in recorded.iter().enumerate().skip(at + 1) {
-        states.push((&other.before, None));
+        let undone = |(operation, _): &(Option<i64>, usize)| *operation == other.undoes;
+        if other.undoes.is_some()
+            && let Some(place) = begins.iter().rposition(undone)
+        {
+            states.truncate(begins[place].1);
+            begins.truncate(place);
+            begins.push((other.operation, states.len()));
+            states.push((&other.after, None));
+        } else {
+            begins.push((other.operation, states.len()));
+            states.push((&other.before, None));
+        }
         states.push((&other.after, Some(later)));
     }
-    states.insert(0, (&step.after, None));
     for pair in states.windows(2).rev() {
         let [(was, _), (is, by)] = pair else {
             unreachable!()

@@ -215,6 +215,33 @@ fn a_rewind_and_its_undo_are_told_of_and_what_they_ended() {
 }
 
 #[test]
+fn what_was_overwritten_is_not_rewound_by_a_rewind_that_was_undone() {
+    let desk = Desk::new();
+    let session = desk.session("a");
+    fs::write(desk.path("f"), "1\n2\n").unwrap();
+    desk.prompt(&session, "one");
+    desk.write(&session, &[("f", Some(b"1\n"))]);
+    let prompt = desk.prompt(&session, "two");
+    desk.write(&session, &[("f", Some(b"1\n2\n"))]);
+    let options = RewindOptions::to(&prompt).restore(Restore::Files);
+    let plan = session.plan_rewind(&options).unwrap();
+    let done = session.rewind(&plan).unwrap();
+    let undone = session.undo(done.operation).unwrap();
+    let ends = |desk: &Desk| -> Vec<(Effect, Option<i64>)> {
+        let changes = desk.changes("f").into_iter();
+        changes.map(|one| (one.effect, one.ended_by)).collect()
+    };
+    let ids: Vec<i64> = desk.changes("f").iter().map(|one| one.id).collect();
+    assert_eq!(ends(&desk)[0], (Effect::Overwritten, Some(ids[1])));
+    assert_eq!(ends(&desk)[1], (Effect::InEffect, None));
+    // And redone.
+    session.undo(undone.operation).unwrap();
+    assert_eq!(ends(&desk)[0], (Effect::InEffect, None));
+    let last = desk.changes("f").last().unwrap().id;
+    assert_eq!(ends(&desk)[1], (Effect::Rewound, Some(last)));
+}
+
+#[test]
 fn what_is_not_known_is_said_to_be_unknown() {
     let desk = Desk::new();
     let store = Store::open(desk.store.path()).unwrap();

@@ -41,6 +41,9 @@ pub struct Step {
     pub after: Text,
     /// The file that this one was made of, in the same call.
     pub renamed_from: Option<PathBuf>,
+    /// The rewind or undo that did it, and the one that it takes back.
+    pub operation: Option<i64>,
+    pub undoes: Option<i64>,
 }
 
 pub struct Member {
@@ -243,6 +246,8 @@ impl World {
                 before,
                 after,
                 renamed_from,
+                operation: None,
+                undoes: None,
             });
         }
     }
@@ -309,6 +314,8 @@ impl World {
             before,
             after,
             renamed_from: None,
+            operation: None,
+            undoes: None,
         });
     }
 
@@ -324,7 +331,7 @@ impl World {
         let plan = session.plan_rewind(&options).unwrap();
         let before = self.tree();
         let report = session.rewind(&plan).unwrap();
-        self.note(By::Rewind, number, &before, &report);
+        self.note(By::Rewind, number, &before, &report, None);
         report.operation
     }
 
@@ -333,7 +340,7 @@ impl World {
         let before = self.tree();
         let session = self.members[number].session.clone();
         let report = session.undo(Some(operation)).unwrap();
-        self.note(By::Undo, number, &before, &report);
+        self.note(By::Undo, number, &before, &report, Some(operation));
     }
 
     fn note(
@@ -342,6 +349,7 @@ impl World {
         number: usize,
         before: &BTreeMap<PathBuf, Text>,
         report: &turnkeep::RewindReport,
+        undoes: Option<i64>,
     ) {
         for file in &report.files {
             let touched = matches!(
@@ -362,6 +370,8 @@ impl World {
                 before: before[&file.path].clone(),
                 after: self.read(&file.path),
                 renamed_from: None,
+                operation: report.operation,
+                undoes,
             });
         }
     }
