@@ -1,5 +1,6 @@
 //! `turnkeep blame`
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -63,15 +64,27 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
 }
 
 fn file_and_line(given: &Path) -> (PathBuf, Option<usize>) {
-    let text = given.to_string_lossy();
-    let line = text.rsplit_once(':').and_then(|(file, line)| {
-        let line = line.parse().ok()?;
-        Some((PathBuf::from(file), Some(line)))
-    });
-    match line {
-        Some(found) if given.symlink_metadata().is_err() => found,
+    match split(given.as_os_str()) {
+        Some(found) if given.symlink_metadata().is_err() => (found.0, Some(found.1)),
         _ => (given.to_owned(), None),
     }
+}
+
+/// What stands before the last colon, and the number behind it. A name need not be UTF-8.
+#[cfg(unix)]
+fn split(given: &OsStr) -> Option<(PathBuf, usize)> {
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = given.as_bytes();
+    let colon = bytes.iter().rposition(|byte| *byte == b':')?;
+    let line = std::str::from_utf8(&bytes[colon + 1..]).ok()?;
+    let file = PathBuf::from(OsStr::from_bytes(&bytes[..colon]));
+    Some((file, line.parse().ok()?))
+}
+
+#[cfg(not(unix))]
+fn split(given: &OsStr) -> Option<(PathBuf, usize)> {
+    let (file, line) = given.to_str()?.rsplit_once(':')?;
+    Some((PathBuf::from(file), line.parse().ok()?))
 }
 
 fn print(out: &mut Out, blame: &Blame) -> Result<(), Failure> {
@@ -120,7 +133,19 @@ fn one_line(call: &Call, out: &mut Out, blame: &Blame, number: usize) -> Outcome
         return Err(Failure::wrong_use(why));
     };
     if call.json {
-        let shown = json!({"path": blame.path.to_string_lossy(), "line": line, "origin": origin});
+        // The fields that name the path, as they are of the whole.
+        let mut shown = json!({"line": line, "origin": origin});
+        let whole = Blame {
+            lines: Vec::new(),
+            origins: Vec::new(),
+            ..blame.clone()
+        };
+        let whole = serde_json::to_value(&whole).map_err(std::io::Error::other)?;
+        for name in ["path", "path_bytes"] {
+            if let Some(value) = whole.get(name) {
+                shown[name] = value.clone();
+            }
+        }
         out.line(&shown.to_string())?;
         return Ok(Done::All);
     }

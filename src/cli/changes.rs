@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use turnkeep::{
-    Change, ChangeCursor, ChangeFilter, ChangeSource, Effect, News, NewsCursor, Session, Store,
+    Change, ChangeCursor, ChangeFilter, ChangeSource, Effect, NewsCursor, Session, StateKind, Store,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -12,7 +12,7 @@ use super::fail::Failure;
 use super::moment::moment;
 use super::out::{Out, Style, beginning, count, fit, pad, path, time};
 use super::place::{Within, session};
-use super::{Call, Done, Outcome};
+use super::{Call, Done, Outcome, news};
 
 /// List what tool calls and rewinds did to files, newest first
 ///
@@ -55,7 +55,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "CURSOR")]
     after: Option<ChangeCursor>,
 
-    /// List the sessions that changed the file, not the changes
+    /// List the sessions that changed the file, or any below the folder, not the changes
     #[arg(long, requires = "path", conflicts_with_all = ["turn", "tool", "agent", "since", "until", "after"])]
     sessions: bool,
 
@@ -78,7 +78,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     if let Some(since) = &args.since {
         if let Ok(cursor) = since.parse::<NewsCursor>() {
             let news = store.audit().news(&cursor, &filter, limit)?;
-            return news_of(call, &mut out, &news);
+            return news::print(call, &mut out, &news);
         }
         filter = filter.since_ms(moment(since)?);
     }
@@ -129,48 +129,11 @@ fn filter(args: &Args, session: Option<&Session>) -> Result<ChangeFilter, Failur
     Ok(filter)
 }
 
-fn news_of(call: &Call, out: &mut Out, news: &News) -> Outcome {
-    if call.json {
-        let mut shown = serde_json::to_value(news).map_err(std::io::Error::other)?;
-        // The records as such, not as text within text.
-        let messages = shown.get_mut("messages").and_then(Value::as_array_mut);
-        for message in messages.into_iter().flatten() {
-            let entry = message["entry"].as_str().map(serde_json::from_str::<Value>);
-            if let Some(Ok(entry)) = entry {
-                message["entry"] = entry;
-            }
-        }
-        out.line(&shown.to_string())?;
-        return Ok(Done::All);
-    }
-    for change in &news.changes {
-        print(out, change)?;
-    }
-    for message in news.messages.iter().flatten() {
-        let who = message.role.as_deref().unwrap_or(&message.kind);
-        let line = format!(
-            "{}  {}  {who} {}",
-            time(message.stored_ms),
-            beginning(&message.session.session_id),
-            message.uuid
-        );
-        out.line(&fit(&line, out.width()))?;
-    }
-    let more = if news.has_more {
-        " (there is more)"
-    } else {
-        ""
-    };
-    out.line(&out.styled(Style::Dim, &format!("next: --since {}{more}", news.cursor)))?;
-    Ok(Done::All)
-}
-
 /// Two lines: what was done to which file; by which session, in answer to what.
-fn print(out: &mut Out, change: &Change) -> Result<(), Failure> {
+pub(super) fn print(out: &mut Out, change: &Change) -> Result<(), Failure> {
     let counts = match (change.insertions, change.deletions) {
         (Some(come), Some(go)) => format!("+{come} -{go}"),
-        _ if change.after.is_none() => "not over".to_owned(),
-        _ => "not text".to_owned(),
+        _ => uncounted(change).to_owned(),
     };
     let what = change
         .call
@@ -213,6 +176,23 @@ fn print(out: &mut Out, change: &Change) -> Result<(), Failure> {
     };
     let line = fit(&format!("{by}  {why}"), out.width().saturating_sub(7));
     Ok(out.line(&out.styled(Style::Dim, &format!("       {line}")))?)
+}
+
+/// Why the lines of a change are not counted.
+fn uncounted(change: &Change) -> &'static str {
+    let Some(after) = &change.after else {
+        return "end not known";
+    };
+    let either = |kind: StateKind| change.before.kind == kind || after.kind == kind;
+    if either(StateKind::NotKept) {
+        "not kept"
+    } else if either(StateKind::Symlink) {
+        "link"
+    } else if either(StateKind::Directory) {
+        "folder"
+    } else {
+        "not text"
+    }
 }
 
 fn effect(change: &Change) -> String {

@@ -23,6 +23,7 @@ mod label;
 mod lineage;
 mod ls;
 mod moment;
+mod news;
 mod operations;
 mod out;
 mod pager;

@@ -39,7 +39,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
 }
 
 /// What came of it, in one line.
-fn told(operation: &Operation) -> String {
+pub(super) fn told(operation: &Operation) -> String {
     let mut told: Vec<String> = Vec::new();
     match operation.status.as_deref() {
         Some("part") => told.push("in part".to_owned()),
@@ -63,7 +63,8 @@ fn told(operation: &Operation) -> String {
     told.join(", ")
 }
 
-fn detail(operation: &Operation) -> Value {
+/// What else is known of it.
+pub(super) fn detail(operation: &Operation) -> Value {
     let detail = operation.detail.as_deref();
     let parsed = detail.map(|text| serde_json::from_str(text).unwrap_or_else(|_| json!(text)));
     parsed.unwrap_or(Value::Null)

@@ -186,7 +186,7 @@ pub struct CallRef {
 /// What one tool call, or one rewind, did to one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Its number: changes are told in the order in which they were recorded.
+    /// Its number: they rise in the order in which changes were recorded.
     pub id: i64,
     /// The path, absolute.
     #[serde(flatten, serialize_with = "path_fields")]
@@ -224,7 +224,7 @@ pub struct Change {
     /// The later change that took the last of it away. If several did in turn, the last of them; but
     /// behind the path's newest 64 changes one of them, and none behind its newest 2,000.
     pub ended_by: Option<i64>,
-    /// When it was recorded, in epoch milliseconds.
+    /// When it was recorded, in epoch milliseconds; of an imported one when it was made.
     pub at_ms: i64,
     /// When what it left was recorded.
     pub after_ms: Option<i64>,
@@ -308,13 +308,13 @@ impl ChangeFilter {
         self
     }
 
-    /// Only those recorded at this time (epoch ms) or later.
+    /// Only those made at this time (epoch ms) or later.
     pub fn since_ms(mut self, time: i64) -> Self {
         self.since_ms = Some(time);
         self
     }
 
-    /// Only those recorded before this time (epoch ms).
+    /// Only those made before this time (epoch ms).
     pub fn until_ms(mut self, time: i64) -> Self {
         self.until_ms = Some(time);
         self
@@ -325,9 +325,15 @@ impl ChangeFilter {
         self.brief = true;
         self
     }
+
+    pub(crate) fn is_of_the_time(&self, time_ms: i64) -> bool {
+        self.since_ms.is_none_or(|since| time_ms >= since)
+            && self.until_ms.is_none_or(|until| time_ms < until)
+    }
 }
 
-/// One page of changes, newest first.
+/// One page of changes, newest first: by when they were made, which of imported ones is not when they
+/// were stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangePage {
     /// The changes.
@@ -336,13 +342,14 @@ pub struct ChangePage {
     pub next: Option<ChangeCursor>,
 }
 
-/// A place in a list of changes. It stays right while more are recorded.
+/// A place in a list of changes: a time in epoch milliseconds, and an id. It stays right while more are
+/// recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChangeCursor(pub(crate) i64);
+pub struct ChangeCursor(pub(crate) i64, pub(crate) i64);
 
 impl std::fmt::Display for ChangeCursor {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{}", self.0)
+        write!(out, "{}.{}", self.0, self.1)
     }
 }
 
@@ -350,7 +357,11 @@ impl std::str::FromStr for ChangeCursor {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        text.parse().map(Self).map_err(|_| {
+        let parse = || {
+            let (time, id) = text.split_once('.')?;
+            Some(Self(time.parse().ok()?, id.parse().ok()?))
+        };
+        parse().ok_or_else(|| {
             let why = format!("`{text}` is none; take it from the page before");
             Error::invalid("cursor", why)
         })
@@ -375,7 +386,7 @@ pub struct TouchedFile {
     pub deletions: Option<usize>,
 }
 
-/// A session that changed a file.
+/// A session that changed a file, or some below a folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TouchingSession {
     /// The session.
@@ -383,7 +394,7 @@ pub struct TouchingSession {
     pub session: SessionKey,
     /// Whether it was deleted: a fork of it still shows the changes.
     pub is_deleted: bool,
-    /// How many changes of the file it made.
+    /// How many changes it made there.
     pub changes: u64,
     /// When the first was recorded, in epoch milliseconds.
     pub first_ms: i64,
@@ -400,8 +411,10 @@ mod tests {
         for source in [ChangeSource::Tool, ChangeSource::Take, ChangeSource::Undo] {
             assert_eq!(ChangeSource::from_word(source.as_str()), source);
         }
-        let cursor = ChangeCursor(17);
+        let cursor = ChangeCursor(-5, 17);
         assert_eq!(cursor.to_string().parse::<ChangeCursor>().unwrap(), cursor);
-        assert!("x".parse::<ChangeCursor>().is_err());
+        for text in ["x", "17", "1.", "1.2.3"] {
+            assert!(text.parse::<ChangeCursor>().is_err(), "{text}");
+        }
     }
 }

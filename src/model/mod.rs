@@ -31,7 +31,7 @@ pub use fork::{ForkOptions, Kin, Lineage};
 pub use key::{SessionKey, TranscriptKey};
 pub use lease::Lease;
 pub use message::{NewMessage, Role};
-pub use news::{NewEntry, News, NewsCursor};
+pub use news::{NewEntry, NewOperation, News, NewsCursor};
 pub use rewind::{
     FileAction, FileOutcome, FileReport, NotCovered, Operation, Restore, RestorePoint,
     RewindOptions, RewindReport,

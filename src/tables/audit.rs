@@ -30,12 +30,32 @@ pub(crate) enum AskedPath {
     Below(String),
 }
 
+impl AskedPath {
+    /// The condition on a change's path, and the values in it.
+    fn clause(&self) -> (&'static str, Vec<Value>) {
+        match self {
+            Self::File(path) => (
+                "path = ? AND path_raw IS ?",
+                vec![path.text.clone().into(), path.raw.clone().into()],
+            ),
+            Self::Below(folder) => {
+                let (first, end) = below(folder);
+                // `+path`: from the newest change back, not through all below the folder.
+                (
+                    "(+path = ? OR (+path >= ? AND +path < ?))",
+                    vec![folder.clone().into(), first.into(), end.into()],
+                )
+            }
+        }
+    }
+}
+
 /// Which way a list goes on, and from where.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum From {
-    /// Newest first, those before this one.
-    Before(i64),
-    /// Oldest first, those behind this one.
+    /// Newest first, those made before this time, or at it and with a lower id.
+    Before(i64, i64),
+    /// In the order in which they were recorded, those behind this id.
     Behind(i64),
 }
 
@@ -52,19 +72,9 @@ pub(crate) fn page(
         clauses.push(clause.to_owned());
         values.extend(given);
     };
-    match &asked.path {
-        Some(AskedPath::File(path)) => add(
-            "path = ? AND path_raw IS ?",
-            vec![path.text.clone().into(), path.raw.clone().into()],
-        ),
-        Some(AskedPath::Below(folder)) => {
-            let (first, end) = below(folder);
-            add(
-                "(path = ? OR (path >= ? AND path < ?))",
-                vec![folder.clone().into(), first.into(), end.into()],
-            );
-        }
-        None => {}
+    if let Some(path) = &asked.path {
+        let (clause, given) = path.clause();
+        add(clause, given);
     }
     if !asked.sessions.is_empty() {
         let marks = vec!["?"; asked.sessions.len()].join(", ");
@@ -96,17 +106,20 @@ pub(crate) fn page(
         add("before_ms < ?", vec![time.into()]);
     }
     let order = match from {
-        From::Before(id) => {
-            add("id < ?", vec![id.into()]);
-            "DESC"
+        From::Before(time, id) => {
+            add("(before_ms, id) < (?, ?)", vec![time.into(), id.into()]);
+            "before_ms DESC, id DESC"
         }
         From::Behind(id) => {
             add("id > ?", vec![id.into()]);
-            "ASC"
+            "id"
         }
     };
+    // What is sorted are ids alone.
     let sql = format!(
-        "SELECT {CHANGE} FROM file_changes WHERE {} ORDER BY id {order} LIMIT ?",
+        "SELECT {CHANGE} FROM file_changes WHERE id IN
+             (SELECT id FROM file_changes WHERE {} ORDER BY {order} LIMIT ?)
+         ORDER BY {order}",
         clauses.join(" AND ")
     );
     values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
@@ -132,33 +145,58 @@ pub(crate) fn any_below(db: &Connection, folder: &str) -> Result<bool> {
 /// What sessions did to a path: session, number of changes, first and last time; the newest first.
 pub(crate) fn sessions_of_path(
     db: &Connection,
-    path: &PathRow,
+    path: &AskedPath,
 ) -> Result<Vec<(i64, i64, i64, i64)>> {
-    db.prepare_cached(
+    let (clause, values) = path.clause();
+    let sql = format!(
         "SELECT session, count(*), min(before_ms), max(before_ms) FROM file_changes
-         WHERE path = ?1 AND path_raw IS ?2 GROUP BY session ORDER BY max(id) DESC",
-    )?
-    .query_map(params![path.text, path.raw], |row| {
-        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-    })?
-    .collect()
+         WHERE {clause} GROUP BY session ORDER BY max(before_ms) DESC, max(id) DESC"
+    );
+    db.prepare_cached(&sql)?
+        .query_map(params_from_iter(values), |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        })?
+        .collect()
 }
 
-/// The newest change and the newest message.
-pub(crate) fn ends(db: &Connection) -> Result<(i64, i64)> {
-    db.prepare_cached(
-        "SELECT (SELECT coalesce(max(id), 0) FROM file_changes), (SELECT coalesce(max(id), 0) FROM messages)",
-    )?
-    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+/// Ids of a change, a message and an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) change: i64,
+    pub(crate) message: i64,
+    pub(crate) operation: i64,
 }
 
-/// The last ids that were ever given to a change and to a message.
-pub(crate) fn given(db: &Connection) -> Result<(i64, i64)> {
-    db.prepare_cached(
+impl Ends {
+    fn query(db: &Connection, sql: &str) -> Result<Self> {
+        db.prepare_cached(sql)?.query_row([], |row| {
+            Ok(Self {
+                change: row.get(0)?,
+                message: row.get(1)?,
+                operation: row.get(2)?,
+            })
+        })
+    }
+}
+
+/// The newest change, message and operation.
+pub(crate) fn ends(db: &Connection) -> Result<Ends> {
+    Ends::query(
+        db,
+        "SELECT (SELECT coalesce(max(id), 0) FROM file_changes),
+                (SELECT coalesce(max(id), 0) FROM messages),
+                (SELECT coalesce(max(id), 0) FROM operations)",
+    )
+}
+
+/// The last ids that were ever given to a change, a message and an operation.
+pub(crate) fn given(db: &Connection) -> Result<Ends> {
+    Ends::query(
+        db,
         "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'file_changes'), 0),
-                coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)",
-    )?
-    .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+                coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0),
+                coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'operations'), 0)",
+    )
 }
 
 /// Those of the changes between two of which it is not known yet what they left, newest first.
@@ -178,7 +216,7 @@ pub(crate) fn open_between(
     .collect()
 }
 
-/// A message that is new, as it was stored.
+/// An entry that is new, as it was stored.
 #[derive(Clone, Debug)]
 pub(crate) struct NewRow {
     pub(crate) id: i64,

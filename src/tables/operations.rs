@@ -1,6 +1,6 @@
 //! `operations`: what was done to a session, when and by whom.
 
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use crate::db::Tx;
 use crate::model::Operation;
@@ -37,22 +37,43 @@ pub(crate) fn forked(db: &Connection, session: i64) -> Result<Option<i64>> {
         .query_row([session], |row| row.get(0))
 }
 
+fn from_row(row: &Row<'_>) -> Result<Operation> {
+    Ok(Operation {
+        id: row.get(0)?,
+        kind: row.get(1)?,
+        at_ms: row.get(2)?,
+        by: row.get(3)?,
+        detail: row.get(4)?,
+        status: None,
+        undone_by: None,
+    })
+}
+
 /// What was done to a session, oldest first; of rewinds without how they ended.
 pub(crate) fn list(db: &Connection, session: i64) -> Result<Vec<Operation>> {
     db.prepare_cached(
         "SELECT id, kind, at_ms, by, detail FROM operations WHERE session = ?1 ORDER BY id",
     )?
-    .query_map([session], |row| {
-        Ok(Operation {
-            id: row.get(0)?,
-            kind: row.get(1)?,
-            at_ms: row.get(2)?,
-            by: row.get(3)?,
-            detail: row.get(4)?,
-            status: None,
-            undone_by: None,
-        })
-    })?
+    .query_map([session], from_row)?
+    .collect()
+}
+
+/// The operations behind one, on any session or on one, oldest first, each with its session.
+pub(crate) fn behind(
+    db: &Connection,
+    behind: i64,
+    session: Option<i64>,
+    limit: usize,
+) -> Result<Vec<(i64, Operation)>> {
+    // `+session`: by id from there on, not through all of a session's rows.
+    db.prepare_cached(
+        "SELECT id, kind, at_ms, by, detail, session FROM operations
+         WHERE id > ?1 AND (?2 IS NULL OR +session = ?2) ORDER BY id LIMIT ?3",
+    )?
+    .query_map(
+        params![behind, session, i64::try_from(limit).unwrap_or(i64::MAX)],
+        |row| Ok((row.get(5)?, from_row(row)?)),
+    )?
     .collect()
 }
 

@@ -12,7 +12,7 @@ use crate::tables::file_changes::{self, ChangeRow};
 const ROWS: usize = 200;
 
 impl Audit {
-    /// One page of the changes that `filter` chooses, newest first, and where the next one begins.
+    /// One page of the changes that `filter` chooses, the last made first, and where the next one begins.
     /// The memory needed follows from `limit`, not from the number of changes.
     ///
     /// # Errors
@@ -32,14 +32,14 @@ impl Audit {
                 None => None,
             };
             let mut rows: Vec<ChangeRow> = Vec::new();
-            let mut before = after.map_or(i64::MAX, |after| after.0);
+            let mut before = after.map_or((i64::MAX, i64::MAX), |after| (after.0, after.1));
             let wanted = limit.saturating_add(1);
             while rows.len() < wanted {
                 let most = ROWS.min(wanted - rows.len()).max(20);
-                let found = page(db, &question.asked, From::Before(before), most)?;
+                let found = page(db, &question.asked, From::Before(before.0, before.1), most)?;
                 let is_last = found.len() < most;
                 for row in found {
-                    before = row.id;
+                    before = (row.before_ms, row.id);
                     if rows.len() < wanted && question.means(db, sight.as_ref(), &row)? {
                         rows.push(row);
                     }
@@ -50,7 +50,8 @@ impl Audit {
             }
             let more = rows.len() > limit;
             rows.truncate(limit);
-            let next = rows.last().filter(|_| more).map(|row| ChangeCursor(row.id));
+            let last = rows.last().filter(|_| more);
+            let next = last.map(|row| ChangeCursor(row.before_ms, row.id));
             let mut teller = Teller::new(db, question.view.as_ref(), filter.brief);
             Ok(ChangePage {
                 changes: teller.tell_all(&rows)?,

@@ -5,13 +5,12 @@ use std::path::Path;
 use super::contents::Contents;
 use super::effects::Deed;
 use super::telling::state_info;
-use super::{Audit, Question, seen_from};
+use super::{Audit, Question, asked_path, seen_from};
 use crate::error::Result;
 use crate::model::{ChangeFilter, SessionKey, TouchedFile, TouchingSession};
 use crate::store::checkpoints::Sight;
 use crate::tables::audit::{From, page, sessions_of_path};
 use crate::tables::file_changes::ChangeRow;
-use crate::tables::file_states::PathRow;
 use crate::tables::sessions;
 
 impl Audit {
@@ -62,8 +61,8 @@ impl Audit {
         })
     }
 
-    /// The sessions that changed a file, the one that did last first. A relative path is seen from
-    /// the process's current folder.
+    /// The sessions that changed a file, or any file below a folder, the one that did last first. A
+    /// relative path is seen from the process's current folder.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the path cannot be resolved.
@@ -71,7 +70,7 @@ impl Audit {
         let path = seen_from(None, path.as_ref())?;
         self.db().read(|db| {
             let mut told = Vec::new();
-            for (id, changes, first_ms, last_ms) in sessions_of_path(db, &PathRow::of(&path))? {
+            for (id, changes, first_ms, last_ms) in sessions_of_path(db, &asked_path(db, &path)?)? {
                 let Some(session) = sessions::find_any(db, id)? else {
                     continue;
                 };

@@ -48,6 +48,8 @@ pub(super) use points::text_of;
 
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
+
 use super::Store;
 use super::session::Session;
 use crate::db::Lock;
@@ -81,14 +83,20 @@ impl Session {
             let row = self.row(db)?;
             let mut found = operations::list(db, row.id)?;
             for operation in &mut found {
-                if let Some(rewind) = rewinds::get(db, operation.id)? {
-                    operation.status = Some(rewind.status);
-                    operation.undone_by = rewinds::undone_by(db, operation.id)?;
-                }
+                with_outcome(db, operation)?;
             }
             Ok(found)
         })
     }
+}
+
+/// Adds how a rewind ended to the operation that it was.
+pub(super) fn with_outcome(db: &Connection, operation: &mut Operation) -> Result<()> {
+    if let Some(rewind) = rewinds::get(db, operation.id)? {
+        operation.status = Some(rewind.status);
+        operation.undone_by = rewinds::undone_by(db, operation.id)?;
+    }
+    Ok(())
 }
 
 impl Files {

@@ -154,6 +154,46 @@ fn changes_are_listed_with_who_and_why() {
 }
 
 #[test]
+fn who_changed_a_folder_is_listed_too() {
+    let desk = Desk::new();
+    let folder = desk.program.folder.path().join("sub");
+    fs::create_dir(&folder).unwrap();
+    desk.write("a", "mt2", "t3", "sub/one.txt", "1\n");
+    desk.write("a", "mt3", "t4", "sub/two.txt", "2\n");
+    let of = |path: &str| {
+        let ran = desk.run(&["changes", path, "--sessions", "--json"]).json();
+        ran["sessions"].clone()
+    };
+    assert_eq!(of("sub")[0]["changes"], json!(2));
+    assert_eq!(of("sub/two.txt")[0]["changes"], json!(1));
+    assert_eq!(of(".")[0]["changes"], json!(4));
+    assert_eq!(of("other"), json!([]));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_line_of_a_file_whose_name_is_no_text_is_blamed() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let desk = Desk::new();
+    let folder = desk.program.folder.path().canonicalize().unwrap();
+    let name = OsString::from_vec(b"caf\xe9.txt".to_vec());
+    let path = folder.join(&name);
+    let session = desk.session("a");
+    session.files().before("t9", [&path]).unwrap();
+    fs::write(&path, "one\ntwo\n").unwrap();
+    session.files().after("t9", [&path]).unwrap();
+    let mut with_line = name.clone();
+    with_line.push(":2");
+    let mut command = desk.program.command(&["blame", "--json"]);
+    let ran = command.arg(with_line).output().unwrap();
+    let told: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(told["line"]["text"], json!("two"));
+    assert_eq!(told["origin"]["change"]["call"]["id"], json!("t9"));
+    assert!(told["path_bytes"].is_string());
+}
+
+#[test]
 fn a_store_is_followed_by_cursor() {
     let desk = Desk::new();
     let begun = desk.run(&["changes", "--json"]).json();
@@ -161,12 +201,12 @@ fn a_store_is_followed_by_cursor() {
     let nothing = desk.run(&["changes", "--since", cursor, "--json"]).json();
     assert_eq!(
         nothing,
-        json!({"changes": [], "messages": [], "cursor": cursor, "has_more": false})
+        json!({"changes": [], "entries": [], "operations": [], "cursor": cursor, "has_more": false})
     );
     desk.write("a", "mt2", "t3", "list.txt", "eggs\n");
     let news = desk.run(&["changes", "--since", cursor, "--json"]).json();
     assert_eq!(news["changes"][0]["call"]["id"], json!("t3"));
-    let message = &news["messages"][0];
+    let message = &news["entries"][0];
     assert_eq!(
         (&message["uuid"], &message["entry"]["message"]["id"]),
         (&json!("mt3"), &json!("t3"))
@@ -176,9 +216,22 @@ fn a_store_is_followed_by_cursor() {
         .run(&["changes", "list.txt", "--since", next, "--json"])
         .json();
     assert_eq!(of_file["changes"], json!([]));
-    assert_eq!(of_file.get("messages"), None);
+    assert_eq!(
+        (of_file.get("entries"), of_file.get("operations")),
+        (None, None)
+    );
+    assert_eq!(desk.program.run(&["rename", "a", "the desk"]).code, 0);
+    let named = desk.run(&["changes", "--since", next, "--json"]).json();
+    assert_eq!(
+        (
+            &named["entries"][0]["entry"]["customTitle"],
+            &named["operations"][0]["kind"]
+        ),
+        (&json!("the desk"), &json!("rename"))
+    );
     let read = desk.run(&["changes", "--since", cursor]).out;
-    assert!(read.contains(&format!("next: --since {next}")), "{read}");
+    let last = named["cursor"].as_str().unwrap();
+    assert!(read.contains(&format!("next: --since {last}")), "{read}");
 }
 
 #[test]
@@ -270,6 +323,7 @@ fn blame_tells_of_all_lines_and_of_one() {
     ");
     let line = desk.run(&["blame", "list.txt:2", "--json"]).json();
     assert_eq!(line["origin"]["change"]["call"]["id"], json!("t2"));
+    assert!(line["path"].as_str().unwrap().ends_with("list.txt"));
     let by_hand = desk.run(&["blame", "list.txt:3"]).out;
     assert!(by_hand.contains("outside of any session"), "{by_hand}");
     assert_eq!(desk.program.run(&["blame", "list.txt:9"]).code, 2);

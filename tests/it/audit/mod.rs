@@ -3,6 +3,7 @@
 mod blames;
 mod cli;
 mod diffs;
+mod following;
 mod forks;
 mod naive;
 mod small;
@@ -348,11 +349,12 @@ fn sessions_and_turns(world: &World) {
 fn following(world: &World, everything: &[Change]) {
     let filter = ChangeFilter::new().brief();
     let mut cursor = NewsCursor::start();
-    let (mut changes, mut messages) = (Vec::new(), 0);
+    let (mut changes, mut messages, mut operations) = (Vec::new(), 0, 0);
     loop {
         let news = world.store.audit().news(&cursor, &filter, 700).unwrap();
         changes.extend(news.changes.iter().map(|change| change.id));
-        messages += news.messages.unwrap().len();
+        messages += news.entries.unwrap().len();
+        operations += news.operations.unwrap().len();
         // As text, as an app keeps it.
         cursor = news.cursor.to_string().parse().unwrap();
         if !news.has_more {
@@ -362,7 +364,8 @@ fn following(world: &World, everything: &[Change]) {
     let expected: Vec<i64> = everything.iter().map(|change| change.id).collect();
     assert_eq!(changes, expected);
     assert!(messages > 3 * world.edits / 2, "{messages}");
+    assert!(operations > 100, "{operations}");
     assert_eq!(cursor, world.store.audit().now().unwrap());
     let again = world.store.audit().news(&cursor, &filter, 10).unwrap();
-    assert!(again.changes.is_empty() && again.messages.unwrap().is_empty());
+    assert!(again.changes.is_empty() && again.entries.unwrap().is_empty());
 }

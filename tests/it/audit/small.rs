@@ -326,7 +326,7 @@ fn a_change_is_told_again_once_it_is_known_what_it_left() {
     desk.prompt(&session, "and now?");
     let second = audit.news(&first.cursor, &filter, 10).unwrap();
     assert!(second.changes.is_empty());
-    assert_eq!(second.messages.unwrap().len(), 1);
+    assert_eq!(second.entries.unwrap().len(), 1);
     // A look that begins later knows of the open one too.
     let late: NewsCursor = audit.now().unwrap().to_string().parse().unwrap();
     fs::write(desk.path("f"), "1\n").unwrap();
@@ -351,7 +351,7 @@ fn a_change_is_told_again_once_it_is_known_what_it_left() {
         .unwrap();
     assert_eq!(of_a.changes.len(), 1);
     assert!(
-        of_a.messages
+        of_a.entries
             .unwrap()
             .iter()
             .all(|message| message.session == *session.key())
@@ -359,7 +359,7 @@ fn a_change_is_told_again_once_it_is_known_what_it_left() {
     let of_g = audit
         .news(&start, &filter.path(desk.path("g")), 10)
         .unwrap();
-    assert_eq!((of_g.changes.len(), of_g.messages), (1, None));
+    assert_eq!((of_g.changes.len(), of_g.entries), (1, None));
 }
 
 #[test]
