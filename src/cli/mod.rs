@@ -43,6 +43,7 @@ mod tag;
 mod take;
 mod task;
 mod tool;
+mod trace;
 mod track;
 mod undo;
 mod usage;
@@ -115,6 +116,7 @@ enum Command {
     Changes(changes::Args),
     Diff(diffs::Args),
     Blame(blame::Args),
+    Trace(trace::Args),
     Compare(compare::Args),
     Take(take::Args),
     Tool(tool::Args),
@@ -201,6 +203,7 @@ pub fn main() -> ExitCode {
         Command::Changes(args) => changes::run(&call, &args),
         Command::Diff(args) => diffs::run(&call, &args),
         Command::Blame(args) => blame::run(&call, &args),
+        Command::Trace(args) => trace::run(&call, &args),
         Command::Compare(args) => compare::run(&call, &args),
         Command::Take(args) => take::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),

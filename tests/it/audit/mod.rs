@@ -6,6 +6,7 @@ mod diffs;
 mod forks;
 mod naive;
 mod small;
+mod trace_cli;
 mod trace_form;
 mod trace_world;
 mod traces;
