@@ -190,6 +190,10 @@ impl Error {
             Self::NotFound {
                 what: "session", ..
             } => Some("`turnkeep ls` lists the sessions of a store"),
+            Self::NotFound {
+                what: "recorded change of the file",
+                ..
+            } => Some("`turnkeep changes` lists the files of which a change is recorded"),
             Self::NotFound { what: "store", .. } => Some(
                 "`turnkeep import` and `append --create` make one; `--store FILE` or TURNKEEP_STORE names another",
             ),

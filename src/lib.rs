@@ -53,7 +53,8 @@ mod workspace;
 pub use db::{Durability, Journal, OpenOptions};
 pub use error::{Error, ErrorKind, Result};
 pub use exchange::{
-    claude_code, export_checkpoint, export_jsonl, export_markdown, import_checkpoint, is_entry,
+    agent_trace, claude_code, export_checkpoint, export_jsonl, export_markdown, import_checkpoint,
+    is_entry,
 };
 pub use model::{
     AppendOptions, Appended, Blame, BlameLine, CallRef, Captured, Change, ChangeCursor,

@@ -44,6 +44,7 @@ mod tag;
 mod take;
 mod task;
 mod tool;
+mod trace;
 mod track;
 mod undo;
 mod usage;
@@ -116,6 +117,7 @@ enum Command {
     Changes(changes::Args),
     Diff(diffs::Args),
     Blame(blame::Args),
+    Trace(trace::Args),
     Compare(compare::Args),
     Take(take::Args),
     Tool(tool::Args),
@@ -202,6 +204,7 @@ pub fn main() -> ExitCode {
         Command::Changes(args) => changes::run(&call, &args),
         Command::Diff(args) => diffs::run(&call, &args),
         Command::Blame(args) => blame::run(&call, &args),
+        Command::Trace(args) => trace::run(&call, &args),
         Command::Compare(args) => compare::run(&call, &args),
         Command::Take(args) => take::run(&call, &args),
         Command::Tool(args) => tool::run(&call, &args),

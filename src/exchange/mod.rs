@@ -1,5 +1,6 @@
 //! OTHER FORMATS, in and out, over the public handles of the store.
 
+pub mod agent_trace;
 mod checkpoint;
 pub mod claude_code;
 mod jsonl;

@@ -142,6 +142,32 @@ pub(crate) fn any_below(db: &Connection, folder: &str) -> Result<bool> {
         .exists(params![first, end])
 }
 
+/// The paths at this one and below it of which a change is recorded, in order. The caller compares
+/// again, as with [`AskedPath::Below`].
+pub(crate) fn paths_below(db: &Connection, folder: &str) -> Result<Vec<PathRow>> {
+    let (first, end) = below(folder);
+    db.prepare_cached(
+        "SELECT DISTINCT path, path_raw FROM file_changes
+         WHERE path = ?1 OR (path >= ?2 AND path < ?3) ORDER BY path, path_raw",
+    )?
+    .query_map(params![folder, first, end], |row| PathRow::read(row, 0))?
+    .collect()
+}
+
+/// The model that made the call of a change, where both are known.
+pub(crate) fn model_of(db: &Connection, change: i64) -> Result<Option<String>> {
+    let model = db
+        .prepare_cached(
+            "SELECT m.model FROM file_changes f
+             JOIN tool_calls c ON c.id = f.call
+             JOIN messages m ON m.id = c.message
+             WHERE f.id = ?1",
+        )?
+        .query_row([change], |row| row.get(0))
+        .optional()?;
+    Ok(model.flatten())
+}
+
 /// What sessions did to a path: session, number of changes, first and last time; the newest first.
 pub(crate) fn sessions_of_path(
     db: &Connection,

@@ -10,7 +10,7 @@ use super::lines::lines;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Longer contents are told by size and hash alone.
-const MOST: usize = 8 << 20;
+pub(crate) const MOST: usize = 8 << 20;
 
 /// Lines that stand in both contents, one behind another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use super::telling::{Teller, state_info};
 use super::{Audit, seen_from};
 use crate::error::{Error, Result};
 use crate::model::{Blame, BlameLine, LineOrigin, StateInfo, StateKind};
+use crate::tables::audit::model_of;
 use crate::tables::file_changes;
 use crate::tables::file_states::PathRow;
 use crate::workspace::lines::lines;
@@ -30,6 +31,11 @@ impl Audit {
     /// As [`Audit::blame`].
     pub fn blame_content(&self, path: impl AsRef<Path>, content: &[u8]) -> Result<Blame> {
         self.blamed(path.as_ref(), Some(content))
+    }
+
+    /// The model that made the call of a change, as its message names it.
+    pub(crate) fn model_of(&self, change: i64) -> Result<Option<String>> {
+        self.db().read(|db| Ok(model_of(db, change)?))
     }
 
     fn blamed(&self, path: &Path, given: Option<&[u8]>) -> Result<Blame> {

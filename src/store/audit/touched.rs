@@ -1,6 +1,7 @@
-//! The other way round: the files that a turn touched, and the sessions that touched a file.
+//! The other way round: the files that a turn touched, the files of which anything is recorded, and
+//! the sessions that touched a file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::contents::Contents;
 use super::effects::Deed;
@@ -9,9 +10,11 @@ use super::{Audit, Question, asked_path, seen_from};
 use crate::error::Result;
 use crate::model::{ChangeFilter, SessionKey, TouchedFile, TouchingSession};
 use crate::store::checkpoints::Sight;
-use crate::tables::audit::{From, page, sessions_of_path};
+use crate::tables::audit::{From, page, paths_below, sessions_of_path};
 use crate::tables::file_changes::ChangeRow;
+use crate::tables::file_states::PathRow;
 use crate::tables::sessions;
+use crate::workspace::path::is_within;
 
 impl Audit {
     /// The files that a turn of a session touched, each once, in the order in which they were first
@@ -59,6 +62,23 @@ impl Audit {
             });
             told.collect()
         })
+    }
+
+    /// The files of which a change is recorded, in the order of their paths: this one, and those below
+    /// it if it is a folder. They need not be there any more. A relative path is seen from the
+    /// process's current folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the path cannot be resolved.
+    pub fn files(&self, path: impl AsRef<Path>) -> Result<Vec<PathBuf>> {
+        let path = seen_from(None, path.as_ref())?;
+        let rows = self
+            .db()
+            .read(|db| Ok(paths_below(db, &PathRow::of(&path).text)?))?;
+        let mut paths: Vec<PathBuf> = rows.iter().map(PathRow::path).collect();
+        paths.retain(|found| is_within(&path, found));
+        paths.sort();
+        Ok(paths)
     }
 
     /// The sessions that changed a file, or any file below a folder, the one that did last first. A

@@ -7,6 +7,10 @@ mod following;
 mod forks;
 mod naive;
 mod small;
+mod trace_cli;
+mod trace_form;
+mod trace_world;
+mod traces;
 mod world;
 
 use std::collections::{BTreeMap, HashMap};
@@ -146,6 +150,7 @@ fn the_answers_about_a_large_store_equal_a_naive_recomputation() {
     filters(&world, &recorded);
     sessions_and_turns(&world);
     following(&world, &everything);
+    trace_world::agree(&world);
 }
 
 /// How often each origin was met.

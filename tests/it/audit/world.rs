@@ -68,6 +68,11 @@ const SESSIONS: usize = 100;
 const EDITS: usize = 2_000;
 pub const FILES: usize = 60;
 
+/// The model that a session's main agent works with.
+pub fn model(session: usize) -> String {
+    format!("claude-{}", session % 3)
+}
+
 impl World {
     /// Builds it. `look` sees it now and then on the way.
     pub fn build(mut look: impl FnMut(&Self)) -> Self {
@@ -218,7 +223,9 @@ impl World {
         let begun = session.write(|tx| {
             if agent.is_none() {
                 let block = json!([{"type": "tool_use", "id": id, "name": tool, "input": {}}]);
-                tx.append(NewMessage::assistant(block))?;
+                let response =
+                    json!({"model": model(number), "role": "assistant", "content": block});
+                tx.append(NewMessage::response(&response))?;
             }
             tx.before(call.clone(), &names)
         });
