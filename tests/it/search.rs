@@ -1,5 +1,6 @@
 //! Search: what is found, by whom it was said, in which order, and what a wrong index does.
 
+mod beginnings;
 mod brute;
 mod index;
 

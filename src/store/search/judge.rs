@@ -45,24 +45,6 @@ pub(super) struct Judged {
     session: Rc<Known>,
 }
 
-// A message is ordered by its time and id alone, which stand before it.
-impl PartialEq for Judged {
-    fn eq(&self, other: &Self) -> bool {
-        self.hit.id == other.hit.id
-    }
-}
-impl Eq for Judged {}
-impl PartialOrd for Judged {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Judged {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.hit.id.cmp(&other.hit.id)
-    }
-}
-
 impl<'q> Judge<'q> {
     pub(super) fn new(
         db: &'q Connection,
@@ -109,7 +91,7 @@ impl<'q> Judge<'q> {
     }
 
     /// What the index is asked; `None` if nothing can answer.
-    pub(super) fn expression(&self) -> Result<Option<String>> {
+    pub(super) fn asked(&self) -> Result<Option<Asked<'q>>> {
         let mut facets = Vec::new();
         if let Some(only) = &self.only {
             let owners = only.history.parts.iter();
@@ -142,11 +124,11 @@ impl<'q> Judge<'q> {
             );
         }
         let path = self.query.path.as_deref().map(words).unwrap_or_default();
-        Ok(Some(search::expression(&Asked {
+        Ok(Some(Asked {
             terms: self.terms,
             facets,
             path,
-        })))
+        }))
     }
 
     /// Whether a span of ids holds messages of the time that is asked for.
@@ -254,6 +236,18 @@ impl<'q> Judge<'q> {
                 .active
                 .get(&key)
                 .is_some_and(|ids| ids.contains(&hit.id)))
+    }
+
+    /// Whether all of these terms stand in a message, as the index would say.
+    pub(super) fn stands_in(&self, hit: &Hit, terms: &[Term]) -> Result<bool> {
+        let Some(entry) = messages::entry(self.db, hit.id)? else {
+            return Ok(false);
+        };
+        let texts = texts(&hit.kind, &entry);
+        let there = texts
+            .iter()
+            .fold(0, |there, text| there | find(&text.text, terms).terms);
+        Ok(there == u64::MAX >> (64 - terms.len()))
     }
 
     /// Whether what is looked for stands where it is asked for; of a title that was given again, in

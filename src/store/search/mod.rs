@@ -1,25 +1,19 @@
-//! Search: what is found, page by page.
-//!
-//! The index answers with ids. Newest first goes by when messages were said, and ids by when they
-//! were stored, which for a folder imported late is not the same: spans of ids know their oldest and
-//! newest time, so that what cannot be on the page is passed over.
+//! Search: what is found, page by page, the newest or the best first.
 
 mod copies;
 mod index;
 mod judge;
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::ops::ControlFlow;
+mod newest;
 
 use rusqlite::Connection;
 
-use self::judge::{Judge, Judged};
+use self::judge::Judge;
+use self::newest::newest;
 use super::Store;
 use crate::error::{Error, Result};
 use crate::model::search::At;
 use crate::model::{SearchCursor, SearchHit, SearchPage, SearchQuery};
-use crate::tables::search::{self, Hit, Span};
+use crate::tables::search::{self, Asked, Hit};
 use crate::transcript::search::ask::{Term, terms};
 
 /// How many hits a page has if nothing is said.
@@ -80,7 +74,7 @@ fn page(db: &Connection, query: &SearchQuery, terms: &[Term]) -> Result<SearchPa
         return Ok(page);
     }
     let mut judge = Judge::new(db, query, terms, state.done)?;
-    let Some(expression) = judge.expression()? else {
+    let Some(asked) = judge.asked()? else {
         return Ok(page);
     };
     let limit = query.limit.unwrap_or(PAGE).max(1);
@@ -91,11 +85,11 @@ fn page(db: &Connection, query: &SearchQuery, terms: &[Term]) -> Result<SearchPa
                 Some(At::Best { last, shown }) => (last, shown),
                 _ => (state.done, 0),
             };
-            best(db, &expression, &mut judge, (last, shown), limit)?
+            best(db, &asked, &mut judge, (last, shown), limit)?
         }
-        (false, None) => newest(db, &expression, &mut judge, (i64::MAX, i64::MAX), limit)?,
+        (false, None) => newest(db, &asked, &mut judge, (i64::MAX, i64::MAX), limit)?,
         (false, Some(At::Said { said_ms, id })) => {
-            newest(db, &expression, &mut judge, (said_ms, id), limit)?
+            newest(db, &asked, &mut judge, (said_ms, id), limit)?
         }
         _ => {
             let why = "it is of a page in another order; search again without it";
@@ -111,12 +105,13 @@ type Found = (Vec<SearchHit>, Option<SearchCursor>);
 /// A page of those that answer best.
 fn best(
     db: &Connection,
-    expression: &str,
+    asked: &Asked<'_>,
     judge: &mut Judge<'_>,
     (last, shown): (i64, usize),
     limit: usize,
 ) -> Result<Found> {
-    let mut ids = search::best(db, expression, (1, last), RANKED)?;
+    let expression = search::expression(asked).unwrap_or_default();
+    let mut ids = search::best(db, &expression, (1, last), RANKED)?;
     ids.sort_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
     let mut hits: Vec<SearchHit> = Vec::new();
     for (place, (id, score)) in ids.iter().enumerate().skip(shown) {
@@ -135,73 +130,4 @@ fn best(
         hits.push(hit);
     }
     Ok((hits, None))
-}
-
-/// A page of the newest ones that were said before `cursor`, a time and an id.
-fn newest(
-    db: &Connection,
-    expression: &str,
-    judge: &mut Judge<'_>,
-    cursor: (i64, i64),
-    limit: usize,
-) -> Result<Found> {
-    let wanted = |span: &Span| judge.may_hold(span) && span.oldest_ms <= cursor.0;
-    let spans: Vec<Span> = search::spans(db)?.into_iter().filter(wanted).collect();
-    let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
-        return Ok((Vec::new(), None));
-    };
-    // The newest time in each span or in one before it.
-    let mut newest_until = Vec::with_capacity(spans.len());
-    for span in &spans {
-        let before = newest_until.last().copied().unwrap_or(i64::MIN);
-        newest_until.push(span.newest_ms.max(before));
-    }
-    let mut kept: BinaryHeap<Reverse<(i64, i64, Judged)>> = BinaryHeap::new();
-    let mut at = spans.len() - 1;
-    search::newest(db, expression, (first.first, last.last), |id| {
-        while spans[at].first > id {
-            at -= 1;
-        }
-        // Ids go down, so of what was said at one time the first one met is the newest.
-        let bar = kept
-            .peek()
-            .filter(|_| kept.len() > limit)
-            .map(|Reverse((said_ms, ..))| *said_ms);
-        if bar.is_some_and(|bar| newest_until[at] <= bar) {
-            return Ok(ControlFlow::Break(()));
-        }
-        if id > spans[at].last || bar.is_some_and(|bar| spans[at].newest_ms <= bar) {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let Some(hit) = Hit::find(db, id)? else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        let key = (hit.said_ms, id);
-        if key < cursor
-            && bar.is_none_or(|bar| key.0 > bar)
-            && let Some(judged) = judge.judge(hit)?
-        {
-            kept.push(Reverse((key.0, key.1, judged)));
-            if kept.len() > limit + 1 {
-                kept.pop();
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    let mut found = kept.into_sorted_vec();
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found
-        .last()
-        .filter(|_| has_more)
-        .map(|Reverse((said_ms, id, _))| SearchCursor {
-            at: At::Said {
-                said_ms: *said_ms,
-                id: *id,
-            },
-        });
-    let hits = found
-        .into_iter()
-        .map(|Reverse((_, _, judged))| judge.show(judged));
-    Ok((hits.collect::<Result<_>>()?, next))
 }

@@ -19,33 +19,29 @@ pub(crate) struct Asked<'a> {
     pub(crate) path: Vec<String>,
 }
 
-/// What is asked as an FTS5 expression. Words hold letters and digits alone, so none can be taken
-/// for a part of the language once it stands in quotes.
-pub(crate) fn expression(asked: &Asked<'_>) -> String {
+/// What is asked as an FTS5 expression; `None` for nothing. Words hold letters and digits alone, so
+/// none can be taken for a part of the language once it stands in quotes.
+pub(crate) fn expression(asked: &Asked<'_>) -> Option<String> {
     let row = |words: &[String], is_prefix: bool| {
         let star = if is_prefix { " *" } else { "" };
         format!("\"{}\"{star}", words.join(" "))
     };
-    let terms: Vec<String> = asked
-        .terms
-        .iter()
-        .map(|term| {
-            let written = row(&term.words, term.is_prefix);
-            match &term.humps {
-                Some(humps) => format!("({written} OR {})", row(humps, term.is_prefix)),
-                None => written,
-            }
-        })
-        .collect();
-    let mut expression = terms.join(" AND ");
+    let terms = asked.terms.iter().map(|term| {
+        let written = row(&term.words, term.is_prefix);
+        match &term.humps {
+            Some(humps) => format!("({written} OR {})", row(humps, term.is_prefix)),
+            None => written,
+        }
+    });
+    let mut parts: Vec<String> = terms.collect();
     if !asked.path.is_empty() {
-        expression += &format!(" AND \"{}\"", super::path_words(&asked.path));
+        parts.push(format!("\"{}\"", super::path_words(&asked.path)));
     }
     for group in &asked.facets {
         let words: Vec<String> = group.iter().map(|word| format!("\"{word}\"")).collect();
-        expression += &format!(" AND ({})", words.join(" OR "));
+        parts.push(format!("({})", words.join(" OR ")));
     }
-    expression
+    (!parts.is_empty()).then(|| parts.join(" AND "))
 }
 
 /// Ids, and when the messages that bear them were said.
@@ -72,18 +68,22 @@ pub(crate) fn spans(db: &Connection) -> Result<Vec<Span>> {
         .collect()
 }
 
-/// Calls `each` with the ids of the messages that answer, from the last one of `first..=last` back,
-/// until it breaks.
+/// Calls `each` with the ids of the messages that answer, or of all that are indexed, from the last one
+/// of `first..=last` back, until it breaks.
 pub(crate) fn newest(
     db: &Connection,
-    expression: &str,
+    expression: Option<&str>,
     (first, last): (i64, i64),
     mut each: impl FnMut(i64) -> error::Result<ControlFlow<()>>,
 ) -> error::Result<()> {
-    let mut statement = db.prepare_cached(
-        "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid DESC",
-    )?;
-    let mut rows = statement.query(params![expression, first, last])?;
+    let which = match expression {
+        Some(_) => "search MATCH ?3 AND",
+        None => "?3 IS NULL AND",
+    };
+    let mut statement = db.prepare_cached(&format!(
+        "SELECT rowid FROM search WHERE {which} rowid BETWEEN ?1 AND ?2 ORDER BY rowid DESC"
+    ))?;
+    let mut rows = statement.query(params![first, last, expression])?;
     while let Some(row) = rows.next()? {
         if each(row.get(0)?)?.is_break() {
             break;

@@ -1,0 +1,125 @@
+//! Beginnings of a few letters are looked for in the newest messages themselves, and in the index only
+//! where too few of these answer: what is found is the same.
+
+use serde_json::json;
+use turnkeep::{NewSession, SearchQuery, SearchRole, Store};
+
+use crate::kit::TestStore;
+
+const COUNT: usize = 2_400;
+
+struct Said {
+    uuid: String,
+    session: usize,
+    is_prompt: bool,
+    text: String,
+    /// In seconds.
+    time: usize,
+}
+
+/// Three sessions, stored one after another, of one time: ids tell nothing of that.
+fn fill(store: &Store) -> Vec<Said> {
+    let mut all = Vec::new();
+    for session in 0..3 {
+        let new = NewSession::in_project(format!("p{session}")).id(format!("s{session}"));
+        let desk = store.sessions().create(new).unwrap();
+        for number in 0..COUNT / 3 {
+            let at = session * COUNT / 3 + number;
+            let text = match number {
+                // One in two, one in eight, one in two hundred, and once.
+                _ if at % 200 == 7 => format!("the zebra {at}"),
+                _ if at % 8 == 3 => format!("a myValue of {at}"),
+                5 if session == 0 => "quokka".to_owned(),
+                _ if at % 2 == 0 => format!("order {at} Ördnung"),
+                _ => format!("plain {at}"),
+            };
+            all.push(Said {
+                uuid: format!("u{at}"),
+                session,
+                is_prompt: at % 3 > 0,
+                text,
+                time: number * 3 + session,
+            });
+        }
+        let own = all.iter().filter(|said| said.session == session);
+        let entries: Vec<String> = own.map(entry).collect();
+        desk.write(|tx| tx.append_entries(&entries, &Default::default()))
+            .unwrap();
+    }
+    store
+        .index_search(std::time::Duration::from_secs(60))
+        .unwrap();
+    all.sort_by_key(|said| std::cmp::Reverse(said.time));
+    all
+}
+
+fn entry(said: &Said) -> String {
+    let (minute, second) = (said.time / 60, said.time % 60);
+    let time = format!(
+        "2026-01-01T{:02}:{:02}:{second:02}Z",
+        minute / 60,
+        minute % 60
+    );
+    let role = if said.is_prompt { "user" } else { "assistant" };
+    json!({
+        "type": role, "uuid": said.uuid, "timestamp": time,
+        "message": {"role": role, "content": [{"type": "text", "text": said.text}]},
+    })
+    .to_string()
+}
+
+/// All pages of what is found, of 30 hits each.
+fn pages(store: &Store, query: impl Fn() -> SearchQuery) -> Vec<String> {
+    let (mut all, mut next) = (Vec::new(), None);
+    loop {
+        let mut query = query().limit(30);
+        if let Some(cursor) = next {
+            query = query.after(cursor);
+        }
+        let page = store.search(&query).unwrap();
+        all.extend(page.hits.into_iter().map(|hit| hit.uuid.unwrap()));
+        next = page.next;
+        if next.is_none() {
+            return all;
+        }
+    }
+}
+
+#[test]
+fn they_are_found_wherever_they_are_looked_for() {
+    let test = TestStore::new();
+    let all = fill(&test.store);
+    let uuids = |means: &dyn Fn(&Said) -> bool| -> Vec<String> {
+        let meant = all.iter().filter(|said| means(said));
+        meant.map(|said| said.uuid.clone()).collect()
+    };
+    for (text, begins) in [
+        ("or*", "order"),
+        ("o*", "o"),
+        ("ord*", "ord"),
+        ("örd*", "order"),
+        ("ze*", "zebra"),
+        ("q*", "quokka"),
+        ("val*", "myValue"),
+        ("myV*", "myValue"),
+        ("\"order 1\"*", "order 1"),
+        ("no*", "nothing"),
+    ] {
+        let holds = |said: &Said| {
+            said.text.starts_with(begins) || said.text.contains(&format!(" {begins}"))
+        };
+        let query = || SearchQuery::new(text);
+        assert_eq!(pages(&test.store, query), uuids(&holds), "{text}");
+        let of_project = || query().project("p1");
+        let wanted = uuids(&|said| said.session == 1 && holds(said));
+        assert_eq!(pages(&test.store, of_project), wanted, "{text} of p1");
+        let of_role = || query().role(SearchRole::Assistant);
+        let wanted = uuids(&|said| !said.is_prompt && holds(said));
+        assert_eq!(pages(&test.store, of_role), wanted, "{text} of answers");
+        // With another word that only the index knows of.
+        let both = format!("{text} 1207");
+        let wanted = uuids(&|said| said.text.contains("1207") && holds(said));
+        let both = || SearchQuery::new(both.as_str());
+        assert_eq!(pages(&test.store, both), wanted, "{text} and more");
+    }
+}
