@@ -23,6 +23,7 @@ mod note;
 mod paths;
 mod plan;
 mod points;
+mod reach;
 mod record;
 mod recover;
 mod rewind;
@@ -45,6 +46,7 @@ pub(super) use changes::{Sight, is_copy, is_imported};
 pub(super) use note::notes;
 pub(crate) use paths::resolve_path;
 pub(super) use points::text_of;
+pub(super) use reach::is_reach;
 
 use std::time::{Duration, Instant};
 
