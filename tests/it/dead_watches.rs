@@ -1,5 +1,5 @@
-//! Watches whose process died: whoever finishes them, perhaps with other options, does so as they
-//! were begun.
+//! Watches and captures whose process died: whoever finishes them, perhaps with other options, keeps
+//! nothing that they left out.
 
 use std::fs;
 
@@ -100,6 +100,31 @@ fn the_limit_of_a_dead_watch_holds_for_who_finishes_it() {
     by_another(&desk).files().finish_watches().unwrap();
     assert!(!keeps(&sql(&desk), &[1; 3000]));
     assert!(keeps(&sql(&desk), &[2; 900]));
+}
+
+#[test]
+fn what_is_not_to_be_kept_is_not_kept_late_either_b93() {
+    let files = FileOptions::new().exclude(".env").max_file_bytes(1000);
+    for by_another in [false, true] {
+        let desk = desk();
+        let store = Store::open(desk.store.path()).unwrap();
+        let store = store.with_files(files.clone());
+        let session = store.sessions().get(desk.session.key()).unwrap();
+        fs::write(desk.path(".env"), "TOKEN=1\n").unwrap();
+        session
+            .files()
+            .before("toolu_1", [".env", "a.txt"])
+            .unwrap();
+        fs::write(desk.path(".env"), "TOKEN=2\n").unwrap();
+        fs::write(desk.path("a.txt"), "changed\n").unwrap();
+        // The tool never said what it left.
+        let session = if by_another { &desk.session } else { &session };
+        let settled = session.tools().settle("toolu_1", &Settle::Interrupted);
+        assert!(settled.unwrap().stored);
+        let sql = sql(&desk);
+        assert!(!keeps(&sql, b"TOKEN=2\n"), "by another: {by_another}");
+        assert!(keeps(&sql, b"changed\n"));
+    }
 }
 
 #[test]

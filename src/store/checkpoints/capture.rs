@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::model::{Captured, FileOptions, NotKept, ToolRef};
 use crate::store::history::History;
 use crate::store::write::SessionTx;
-use crate::tables::file_changes::{self, Bound, NewChange};
+use crate::tables::file_changes::{self, Bound, ChangeRow, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::{sessions, tool_results};
 use crate::workspace::excludes::Excludes;
@@ -28,6 +28,9 @@ const AT_WORK_MS: i64 = 10 * 60 * 1000;
 
 /// Why a change has no content from before.
 const NO_BACKUP: &str = "no backup was made before the edit";
+
+/// Why the content of a secret is not kept.
+const EXCLUDED: &str = "excluded";
 
 impl Files {
     /// Stores the state of paths ahead of a tool's write: content, mode, link target, or that
@@ -129,20 +132,20 @@ impl SessionTx<'_, '_> {
         if paths.is_empty() {
             paths = recorded.iter().map(|change| change.path.path()).collect();
         }
-        let newest: HashMap<PathRow, i64> = recorded
+        let newest: HashMap<PathRow, ChangeRow> = recorded
             .into_iter()
-            .map(|change| (change.path, change.id))
+            .map(|change| (change.path.clone(), change))
             .collect();
         for path in paths {
             let row = PathRow::of(&path);
             if capture.is_own(&path, &mut captured) {
                 continue;
             }
-            let found = capture.look(&path)?;
-            let found = capture.admit(found, &path, &mut captured);
+            let change = newest.get(&row);
+            let found = capture.left(&path, change, &mut captured)?;
             let after = found.keep(self.tx())?;
-            match newest.get(&row) {
-                Some(change) => file_changes::set_after(self.tx(), *change, &after, false)?,
+            match change {
+                Some(change) => file_changes::set_after(self.tx(), change.id, &after, false)?,
                 None => {
                     let before = StateRow::NotKept {
                         why: NO_BACKUP.to_owned(),
@@ -165,9 +168,9 @@ pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> 
     }
     finish_open(tx, tool_use_id)?;
     for change in file_changes::of_call(tx.tx(), capture.session, tool_use_id)? {
-        let path = change.path.path();
-        if change.after.is_none() && !capture.is_own(&path, &mut Captured::default()) {
-            let found = capture.look(&path)?;
+        let (path, mut untold) = (change.path.path(), Captured::default());
+        if change.after.is_none() && !capture.is_own(&path, &mut untold) {
+            let found = capture.left(&path, Some(&change), &mut untold)?;
             file_changes::set_after(tx.tx(), change.id, &found.keep(tx.tx())?, true)?;
         }
     }
@@ -262,10 +265,27 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         Found::of(self.db(), look(path, self.options.max_file_bytes))
     }
 
+    /// What may be recorded of what a call left. What was excluded before it still is, also where
+    /// another process, with other options, looks for it.
+    fn left(
+        &self,
+        path: &Path,
+        change: Option<&ChangeRow>,
+        captured: &mut Captured,
+    ) -> Result<Found> {
+        let mut found = self.look(path)?;
+        let was = change.map(|change| &change.before);
+        let was_excluded = matches!(was, Some(StateRow::NotKept { why }) if why == EXCLUDED);
+        if found.is_file() && was_excluded {
+            found.withhold(EXCLUDED);
+        }
+        Ok(self.admit(found, path, captured))
+    }
+
     /// What may be recorded of what was found; what may not be kept is told.
     fn admit(&self, mut found: Found, path: &Path, captured: &mut Captured) -> Found {
         if found.is_file() && self.excludes.matches(below_root(&self.roots, path)) {
-            found.withhold("excluded");
+            found.withhold(EXCLUDED);
         } else if found.is_file() && self.store_is_full {
             found.withhold(format!(
                 "the store has reached its limit of {} bytes",
