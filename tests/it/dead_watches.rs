@@ -191,3 +191,31 @@ fn what_a_killed_program_was_told_to_leave_out_of_a_watch_is_not_kept() {
     assert!(!keeps(&sql, &[0; 3000]));
     assert!(keeps(&sql, b"after\n"));
 }
+
+#[test]
+fn a_call_that_watches_several_roots_ends_none_of_its_own_watches() {
+    let desk = desk();
+    let other = desk.folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("o.txt"), "o\n").unwrap();
+    let options = WatchOptions::new().root(desk.path("")).root(&other);
+    let files = desk.session.files();
+    drop(files.watch("toolu_1", &options).unwrap());
+    fs::write(desk.path("a.txt"), "first\n").unwrap();
+    // Run again, and dead again: the first run is recorded, and the second is watched in both roots.
+    drop(files.watch("toolu_1", &options).unwrap());
+    fs::write(desk.path("a.txt"), "second\n").unwrap();
+    fs::write(other.join("o.txt"), "second\n").unwrap();
+    assert_eq!(files.finish_watches().unwrap(), 1);
+    let sql = sql(&desk);
+    let mut statement = sql
+        .prepare("SELECT path FROM file_changes WHERE source = 'watch' ORDER BY id")
+        .unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, String>(0));
+    let changed: Vec<String> = rows.unwrap().map(Result::unwrap).collect();
+    let names: Vec<&str> = changed
+        .iter()
+        .map(|path| path.rsplit('/').next().unwrap())
+        .collect();
+    assert_eq!(names, ["a.txt", "a.txt", "o.txt"]);
+}
