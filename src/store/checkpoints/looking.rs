@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::Files;
 use super::changes::{is_since, visible};
 use super::moments::states_before;
-use super::paths::resolve;
+use super::paths::{innermost_root, resolve};
 use super::points::{Point, find};
 use super::roots::{base_of, places_of, real_folder};
 use crate::error::{Error, Result};
@@ -19,7 +19,6 @@ use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::{NEW_FILE, PathRow, StateRow, path_of};
 use crate::tables::{operations, roots, sessions};
-use crate::workspace::path::is_within;
 use crate::workspace::replace::make_folder;
 use crate::workspace::tree::Tree;
 
@@ -93,8 +92,7 @@ impl Files {
                     reason,
                 });
             };
-            let root = from.iter().filter(|root| is_within(root, &path));
-            let root = root.max_by_key(|root| root.components().count());
+            let root = innermost_root(&from, &path);
             let Some(relative) = root.and_then(|root| path.strip_prefix(root).ok()) else {
                 skip("it lies outside the session's roots".to_owned());
                 continue;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::changes::{is_behind, is_copy, is_since, visible, without_undone};
+use super::paths::innermost_root;
 use super::points::Point;
 use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
@@ -201,13 +202,8 @@ fn judge_one(
     if file_id(&path).is_some_and(|id| bounds.own_files.contains(&id)) {
         return verdict(file, FileAction::Refused, "it is the store's own file");
     }
-    // The innermost root, so that as little as possible lies between it and the file.
-    let root = bounds
-        .roots
-        .iter()
-        .filter(|root| is_within(root, &path) && **root != path)
-        .max_by_key(|root| root.components().count());
-    let Some(root) = root else {
+    let others = bounds.roots.iter().filter(|root| **root != path);
+    let Some(root) = innermost_root(others, &path) else {
         let why = "it lies outside the session's roots; allow its folder as a root";
         return verdict(file, FileAction::Refused, why);
     };
