@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::Files;
 use super::binding::bound;
 use super::paths::{below_root, named_paths, resolve};
 use super::roots::{base_of, roots_of};
 use super::states::{Found, missing_folders};
 use super::watch::finish_open;
+use super::{Files, is_enabled};
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{Captured, FileOptions, NotKept, ToolRef};
@@ -203,7 +203,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         let history = History::of(tx.tx(), &row, "")?;
         let options = tx.store().file_options().clone();
         let excludes = Excludes::new(&options.exclude)?;
-        let is_on = options.enabled && sessions::has_file_checkpoints(tx.tx(), row.id)?;
+        let is_on = is_enabled(tx.store(), tx.tx(), row.id)?;
         let (place, agent) = bound(tx.tx(), row.id, &history, &call)?;
         Ok(Self {
             place,

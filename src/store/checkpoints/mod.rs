@@ -50,6 +50,8 @@ pub(super) use reach::is_reach;
 
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
+
 use super::Store;
 use super::session::Session;
 use crate::db::Lock;
@@ -102,7 +104,7 @@ impl Files {
         let store = self.session.store();
         store.db().read(|db| {
             let row = self.session.row(db)?;
-            Ok(store.file_options().enabled && sessions::has_file_checkpoints(db, row.id)?)
+            is_enabled(store, db, row.id)
         })
     }
 
@@ -135,6 +137,11 @@ impl Files {
             Ok(())
         })
     }
+}
+
+/// Whether the changes of a session's tool calls are kept: by this handle on the store, and at all.
+fn is_enabled(store: &Store, db: &Connection, session: i64) -> Result<bool> {
+    Ok(store.file_options().enabled && sessions::has_file_checkpoints(db, session)?)
 }
 
 impl Store {

@@ -15,18 +15,17 @@ use super::apply::{Applied, apply};
 use super::plan::{Bounds, PlannedFile, judge};
 use super::record::record;
 use super::roots::{real_folder, roots_of};
-use super::{covered, finish, stale};
+use super::{covered, finish, is_enabled, stale};
 use crate::error::{Error, Result};
-use crate::model::{
-    FileAction, FileOptions, FileOutcome, FileReport, Restore, RewindOptions, RewindReport,
-};
+use crate::model::{FileAction, FileOutcome, FileReport, Restore, RewindOptions, RewindReport};
+use crate::store::Store;
 use crate::store::feed::head_uuid;
 use crate::store::history::History;
 use crate::store::session::Session;
 use crate::store::tools::{calls, pending_of};
 use crate::tables::rewinds::RewindRow;
 use crate::tables::sessions::SessionRow;
-use crate::tables::{sessions, transcripts};
+use crate::tables::transcripts;
 
 /// What a rewind would do. Nothing was touched to make it.
 #[derive(Clone, Debug)]
@@ -191,7 +190,7 @@ pub(super) fn plan(
     let row = session.row(db)?;
     let history = History::of(db, &row, "")?;
     let file_options = session.store().file_options();
-    check_may(db, &row, &history, options, file_options)?;
+    check_may(db, session.store(), &row, &history, options)?;
     let head = transcripts::head(db, row.id, "")?;
     let target = aim.target(db, &row, &history, head, options.restore)?;
     let files = if options.restore.files() {
@@ -254,13 +253,12 @@ pub(super) fn plan(
 /// Refuses where checkpoints are off, and while a call is open.
 fn check_may(
     db: &Connection,
+    store: &Store,
     session: &SessionRow,
     history: &History,
     options: &RewindOptions,
-    files: &FileOptions,
 ) -> Result<()> {
-    let is_on = files.enabled && sessions::has_file_checkpoints(db, session.id)?;
-    if options.restore.files() && !is_on {
+    if options.restore.files() && !is_enabled(store, db, session.id)? {
         return Err(Error::NotEnabled);
     }
     if options.while_pending {
