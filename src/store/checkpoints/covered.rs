@@ -94,13 +94,7 @@ pub(super) fn not_covered(
             let outside = watched_calls::outside(db, part.owner, &call.tool_use_id)?;
             if !outside.is_empty() {
                 watched += 1;
-                for (what, count, reason) in outside.iter().flat_map(|text| read(text)) {
-                    found.push(NotCovered {
-                        what,
-                        count,
-                        reason,
-                    });
-                }
+                found.extend(outside.iter().flat_map(|text| read(text)));
                 continue;
             }
             let is_covered = captured.contains(call.tool_use_id.as_str());
@@ -122,13 +116,7 @@ pub(super) fn not_covered(
             if tool_calls::find_newest(db, part.owner, &call, i64::MAX)?.is_some() {
                 continue;
             }
-            for (what, count, reason) in read(&text) {
-                found.push(NotCovered {
-                    what,
-                    count,
-                    reason,
-                });
-            }
+            found.extend(read(&text));
             watched += usize::from(unstored.insert(call));
         }
     }
@@ -202,10 +190,15 @@ fn moment(db: &Connection, history: &History, point: &Point) -> Result<i64> {
     })
 }
 
-/// Something that was not covered: what, how many of them, and why.
-pub(super) type Outside = (String, usize, String);
+/// What lay outside the bounds of a watch, as it is stored.
+pub(super) fn text(outside: &[NotCovered]) -> String {
+    let fields = outside
+        .iter()
+        .map(|one| (&one.what, one.count, &one.reason));
+    serde_json::Value::from_iter(fields.map(|fields| serde_json::json!(fields))).to_string()
+}
 
-fn read(text: &str) -> Vec<Outside> {
+fn read(text: &str) -> Vec<NotCovered> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
@@ -236,4 +229,22 @@ fn never_ran(db: &Connection, call: &CallRow) -> Result<bool> {
     Ok(outcomes
         .iter()
         .any(|(_, outcome)| outcome == "rejected" || (edits && outcome == "error")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lay_outside_is_stored_as_lists() {
+        let outside = [NotCovered {
+            what: "/srv/shop".to_owned(),
+            count: 3,
+            reason: "excluded".to_owned(),
+        }];
+        let stored = text(&outside);
+        assert_eq!(stored, r#"[["/srv/shop",3,"excluded"]]"#);
+        assert_eq!(read(&stored), outside);
+        assert_eq!(text(&[]), "[]");
+    }
 }

@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::Files;
 use super::capture::Capture;
-use super::covered::Outside;
 use super::reach::Reach;
 use super::roots::{real_folder, roots_of};
+use super::{Files, covered};
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{NotCovered, ToolRef, WatchOptions, Watched};
@@ -203,12 +202,7 @@ fn finish(
         watched.changed.push(path);
     }
     watched.not_covered = outside(&after, changes.unsure);
-    let told: Vec<Outside> = watched
-        .not_covered
-        .iter()
-        .map(|one| (one.what.clone(), one.count, one.reason.clone()))
-        .collect();
-    let told = serde_json::json!(told).to_string();
+    let told = covered::text(&watched.not_covered);
     let row = PathRow::of(root);
     watched_calls::end(db, tx.row()?.id, &call.id, &row, &told)?;
     watched_calls::save_scan(db, &row, &after.pack())?;
