@@ -75,12 +75,6 @@ pub(crate) fn file_id(_: &Path) -> Option<FileId> {
     None
 }
 
-/// Whether an empty folder lies at `path`.
-pub(crate) fn is_empty_folder(path: &Path) -> bool {
-    let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    is_folder && std::fs::read_dir(path).is_ok_and(|mut there| there.next().is_none())
-}
-
 /// Looks at a path. A file of up to `max_bytes` is read; one that is written to meanwhile is read
 /// again, a few times.
 pub(crate) fn look(path: &Path, max_bytes: u64) -> Present {

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::binding::bound;
 use super::paths::{below_root, named_paths, resolve};
 use super::roots::{base_of, roots_of};
-use super::states::{Found, missing_folders};
+use super::states::Found;
 use super::watch::finish_open;
 use super::{Files, is_enabled};
 use crate::db::Tx;
@@ -20,7 +20,7 @@ use crate::tables::file_changes::{self, Bound, ChangeRow, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::{sessions, tool_results};
 use crate::workspace::excludes::Excludes;
-use crate::workspace::path::is_within;
+use crate::workspace::folders::{linked_file, missing_folders};
 use crate::workspace::present::{FileId, Present, file_id, look};
 
 /// How long after a change of another session below the same folder both are said to be at work.
@@ -276,7 +276,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         let mut found = self.look(path)?;
         let was = change.map(|change| &change.before);
         let was_excluded = matches!(was, Some(StateRow::NotKept { why }) if why == EXCLUDED);
-        if found.is_file() && was_excluded {
+        if found.has_content() && was_excluded {
             found.withhold(EXCLUDED);
         }
         Ok(self.admit(found, path, captured))
@@ -284,9 +284,9 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
 
     /// What may be recorded of what was found; what may not be kept is told.
     fn admit(&self, mut found: Found, path: &Path, captured: &mut Captured) -> Found {
-        if found.is_file() && self.excludes.matches(below_root(&self.roots, path)) {
+        if found.has_content() && self.excludes.matches(below_root(&self.roots, path)) {
             found.withhold(EXCLUDED);
-        } else if found.is_file() && self.store_is_full {
+        } else if found.has_content() && self.store_is_full {
             found.withhold(format!(
                 "the store has reached its limit of {} bytes",
                 self.options.max_store_bytes
@@ -311,7 +311,11 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             return Ok(());
         }
         let present = look(path, self.options.max_file_bytes);
-        let beneath = self.linked_file(path, &present);
+        // A tool may write through a link.
+        let beneath = match present {
+            Present::Symlink { .. } => linked_file(path, &self.roots),
+            _ => None,
+        };
         let found = Found::of(self.db(), present)?;
         self.before_found(path, found, recorded, captured)?;
         if let Some(beneath) = beneath
@@ -321,17 +325,6 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             self.before_found(&beneath, found, recorded, captured)?;
         }
         Ok(())
-    }
-
-    /// The file that a link leads to, if that lies within the session's roots: a tool may write
-    /// through the link. What lies elsewhere is not read.
-    fn linked_file(&self, path: &Path, present: &Present) -> Option<PathBuf> {
-        let Present::Symlink { .. } = present else {
-            return None;
-        };
-        let target = path.canonicalize().ok()?;
-        let inside = self.roots.iter().any(|root| is_within(root, &target));
-        (inside && target.is_file()).then_some(target)
     }
 
     /// Records the state of a path before the call.

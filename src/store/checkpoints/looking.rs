@@ -19,6 +19,7 @@ use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::{NEW_FILE, PathRow, StateRow, path_of};
 use crate::tables::{operations, roots, sessions};
+use crate::workspace::folders::is_empty_folder;
 use crate::workspace::replace::make_folder;
 use crate::workspace::tree::Tree;
 
@@ -68,9 +69,7 @@ impl Files {
     pub fn checkout(&self, point: &str, into: &Path, as_root: bool) -> Result<CheckedOut> {
         make_folder(into).map_err(|error| Error::io("creating", into, error))?;
         let folder = real_folder(Some(&current_folder()?), into)?;
-        let mut there =
-            std::fs::read_dir(&folder).map_err(|error| Error::io("reading", into, error))?;
-        if there.next().is_some() {
+        if !is_empty_folder(&folder).map_err(|error| Error::io("reading", into, error))? {
             let why = "the folder is not empty; name an empty or a new one";
             return Err(Error::invalid(into.display().to_string(), why));
         }

@@ -19,9 +19,10 @@ use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::{PathRow, StateRow};
+use crate::workspace::folders::is_empty_folder;
 use crate::workspace::lines::count_changed;
 use crate::workspace::path::is_within;
-use crate::workspace::present::{FileId, Present, file_id, is_empty_folder};
+use crate::workspace::present::{FileId, Present, file_id};
 use crate::workspace::tree::{Refused, Tree};
 
 /// What a path is to become, and whether it may.
@@ -55,7 +56,7 @@ impl PlannedFile {
             && self.target == StateRow::Absent
             && inner_folders(&self.report.path, self.made_folders)
                 .iter()
-                .any(|folder| is_empty_folder(folder));
+                .any(|folder| is_empty_folder(folder).unwrap_or(false));
         self.report.action.touches() || is_gone
     }
 

@@ -6,7 +6,6 @@ use super::aim::Target;
 use super::apply::temp_name;
 use super::plan::{PlannedFile, Trees};
 use super::rewind::{RewindPlan, plan};
-use super::states::missing_folders;
 use crate::error::{Error, Result};
 use crate::model::{FileAction, FileOutcome};
 use crate::store::history::History;
@@ -15,6 +14,7 @@ use crate::store::write::SessionTx;
 use crate::tables::file_states::{StateRow, os_bytes};
 use crate::tables::operations;
 use crate::tables::rewinds::{self, RewindFileRow, RewindRow};
+use crate::workspace::folders::missing_folders;
 
 /// A rewind as it was recorded, and the files that it touches.
 pub(super) type Recorded = (RewindRow, Vec<RewindFileRow>);

@@ -102,7 +102,8 @@ impl Found {
         self.bytes = None;
     }
 
-    pub(super) fn is_file(&self) -> bool {
+    /// Whether a file was found, and its content may be kept.
+    pub(super) fn has_content(&self) -> bool {
         matches!(self.state, StateRow::File { .. })
     }
 
@@ -120,18 +121,6 @@ impl Found {
             (state, _) => Ok(state.clone()),
         }
     }
-}
-
-/// The parent folders of a path that are not there, innermost first.
-pub(super) fn missing_folders(path: &Path) -> u32 {
-    let mut missing = 0;
-    for folder in path.ancestors().skip(1) {
-        if folder.symlink_metadata().is_ok() {
-            break;
-        }
-        missing += 1;
-    }
-    missing
 }
 
 /// The `count` innermost folders that a path lies in, innermost first.
