@@ -114,10 +114,15 @@ impl Aim {
         }
     }
 
-    /// What each path is to become.
-    pub(super) fn wanted(&self, db: &Connection, history: &History) -> Result<Vec<Wanted>> {
+    /// What each path is to become. `changes` are those that the session shows.
+    pub(super) fn wanted(
+        &self,
+        db: &Connection,
+        history: &History,
+        changes: &[ChangeRow],
+    ) -> Result<Vec<Wanted>> {
         match self {
-            Self::Point { point, .. } => wanted(db, history, point),
+            Self::Point { point, .. } => wanted(db, history, changes, point),
             Self::Undo(rewind) => undone(db, rewind),
             Self::Take(taken) => taken.wanted(db, history),
         }

@@ -7,12 +7,12 @@ use rusqlite::Connection;
 
 use super::aim::Aim;
 use super::binding::launched_by;
-use super::changes::{self, is_imported, visible};
+use super::changes::{self, is_imported};
+use super::course::Ground;
 use super::paths::{paths_of, resolve_path};
 use super::points::Point;
 use crate::error::Result;
 use crate::model::NotCovered;
-use crate::store::history::History;
 use crate::tables::file_changes::{Bound, ChangeRow};
 use crate::tables::tool_calls::{self, CallRow};
 use crate::tables::{messages, tool_results, watched_calls};
@@ -51,20 +51,18 @@ const HARMLESS: [&str; 27] = [
 ];
 
 /// What happened since the point and is not taken back, by tool; for an undo nothing is said.
-pub(super) fn not_covered(
-    db: &Connection,
-    history: &History,
-    aim: &Aim,
-) -> Result<Vec<NotCovered>> {
+pub(super) fn not_covered(db: &Connection, ground: &Ground, aim: &Aim) -> Result<Vec<NotCovered>> {
     let Aim::Point { point, .. } = aim else {
         return Ok(Vec::new());
     };
-    let changes = visible(db, history)?;
+    let Ground {
+        history, changes, ..
+    } = ground;
     let captured: HashSet<&str> = changes
         .iter()
         .filter_map(|change| change.tool_use_id.as_deref())
         .collect();
-    let noted = noted(&changes, point);
+    let noted = noted(changes, point);
     let mut launches: HashMap<String, Bound> = HashMap::new();
     let mut tools: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
@@ -109,7 +107,7 @@ pub(super) fn not_covered(
         }
     }
     // Calls that were watched and are not stored: hooks come without the transcript.
-    let from = moment(db, history, point)?;
+    let from = moment(db, changes, point)?;
     for part in history.parts.iter().filter(|part| !part.is_inherited) {
         let mut unstored = HashSet::new();
         for (call, text) in watched_calls::since(db, part.owner, from)? {
@@ -169,7 +167,7 @@ fn is_noted(
 }
 
 /// When a point was, by the clock of the store.
-fn moment(db: &Connection, history: &History, point: &Point) -> Result<i64> {
+fn moment(db: &Connection, changes: &[ChangeRow], point: &Point) -> Result<i64> {
     let (first, message) = match point {
         Point::Start => return Ok(0),
         Point::Prompt { message } => (None, Some(*message)),
@@ -179,10 +177,8 @@ fn moment(db: &Connection, history: &History, point: &Point) -> Result<i64> {
             ..
         } => (*first_change, *message),
     };
-    for change in visible(db, history)? {
-        if Some(change.id) == first {
-            return Ok(change.before_ms);
-        }
+    if let Some(change) = changes.iter().find(|change| Some(change.id) == first) {
+        return Ok(change.before_ms);
     }
     Ok(match message {
         Some(message) => messages::stored_ms(db, message)?.unwrap_or(0),

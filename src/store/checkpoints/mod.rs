@@ -13,6 +13,7 @@ mod capture;
 mod changes;
 mod compare;
 mod contents;
+mod course;
 mod covered;
 mod differ;
 mod finish;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::changes::{is_behind, is_copy, is_since, visible, without_undone};
+use super::changes::{is_behind, is_copy, is_since, without_undone};
 use super::paths::innermost_root;
 use super::points::Point;
 use super::states::{Found, inner_folders};
@@ -83,12 +83,16 @@ pub(super) struct Bounds<'a> {
     pub(super) counts_lines: bool,
 }
 
-/// What each path that the session changed since a point is to become.
-pub(super) fn wanted(db: &Connection, history: &History, point: &Point) -> Result<Vec<Wanted>> {
-    let since: Vec<ChangeRow> = visible(db, history)?
-        .into_iter()
-        .filter(|change| is_since(change, point))
-        .collect();
+/// What each path that the session changed since a point is to become. `changes` are those that it
+/// shows.
+pub(super) fn wanted(
+    db: &Connection,
+    history: &History,
+    changes: &[ChangeRow],
+    point: &Point,
+) -> Result<Vec<Wanted>> {
+    let since = changes.iter().filter(|change| is_since(change, point));
+    let since: Vec<&ChangeRow> = since.collect();
     let own: HashSet<i64> = since.iter().map(|change| change.id).collect();
     let made: BTreeSet<PathBuf> = since
         .iter()
@@ -121,7 +125,7 @@ fn later(
     db: &Connection,
     history: &History,
     first: &ChangeRow,
-    since: &[ChangeRow],
+    since: &[&ChangeRow],
     own: &HashSet<i64>,
 ) -> Result<Vec<ChangeRow>> {
     let is_of_family = |change: &ChangeRow| {
