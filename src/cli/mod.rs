@@ -13,7 +13,7 @@ mod completions;
 mod delete;
 mod demo;
 mod diff;
-mod diffs;
+mod differences;
 mod export;
 mod fail;
 mod fork;
@@ -113,7 +113,7 @@ enum Command {
     Lineage(lineage::Args),
     Branches(branches::Args),
     Changes(changes::Args),
-    Diff(diffs::Args),
+    Diff(diff::Args),
     Blame(blame::Args),
     Compare(compare::Args),
     Take(take::Args),
@@ -199,7 +199,7 @@ pub fn main() -> ExitCode {
         Command::Lineage(args) => lineage::run(&call, &args),
         Command::Branches(args) => branches::run(&call, &args),
         Command::Changes(args) => changes::run(&call, &args),
-        Command::Diff(args) => diffs::run(&call, &args),
+        Command::Diff(args) => diff::run(&call, &args),
         Command::Blame(args) => blame::run(&call, &args),
         Command::Compare(args) => compare::run(&call, &args),
         Command::Take(args) => take::run(&call, &args),
