@@ -18,6 +18,7 @@ mod covered;
 mod differ;
 mod finish;
 mod hunks;
+mod keeping;
 mod looking;
 mod moments;
 mod note;
