@@ -61,8 +61,9 @@ impl Files {
 
     /// Writes all files that the session tracks, as they were at a point, into an empty folder,
     /// each below the folder as it lies below its root. Files that lay outside the roots, and those
-    /// whose content is not kept, are left out and reported. With `as_root` the session works in that folder from now on: it becomes its cwd and a
-    /// root of the session: give it to a fork, so that two branches do not tread on each other.
+    /// whose content is not kept, are left out and reported. With `as_root` the session works in that
+    /// folder from now on: it becomes its cwd and one of its roots. Give it to a fork, so that two
+    /// branches do not tread on each other.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the folder is not empty; [`Error::NoCheckpoint`]; [`Error::Io`].

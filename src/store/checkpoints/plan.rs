@@ -280,7 +280,7 @@ fn judge_one(
 pub(super) struct Trees(HashMap<PathBuf, Tree>);
 
 impl Trees {
-    /// The same; a root that is gone is made again.
+    /// The folder at `root`, opened when it is first asked for; made again if it is gone.
     pub(super) fn get_or_make(&mut self, root: &Path) -> std::io::Result<&Tree> {
         if !self.0.contains_key(root) {
             self.0.insert(root.to_owned(), Tree::open_or_make(root)?);
@@ -288,6 +288,7 @@ impl Trees {
         self.get(root)
     }
 
+    /// The folder at `root`, opened when it is first asked for.
     pub(super) fn get(&mut self, root: &Path) -> std::io::Result<&Tree> {
         if !self.0.contains_key(root) {
             self.0.insert(root.to_owned(), Tree::open(root)?);

@@ -41,9 +41,7 @@ impl Found {
         };
         match present {
             Present::Absent => {}
-            Present::File {
-                bytes, mode, links, ..
-            } => {
+            Present::File { bytes, mode, links } => {
                 let known = known(blake3::hash(&bytes).as_bytes())?;
                 found.state = StateRow::File {
                     blob: known.unwrap_or(NO_BLOB),
@@ -53,7 +51,7 @@ impl Found {
                     .then(|| format!("the file has {links} names; a rewind would part them"));
                 found.bytes = Some(bytes);
             }
-            Present::TooLarge { len, .. } => {
+            Present::TooLarge { len } => {
                 let why = format!("too large: {len} bytes");
                 found.obstacle = Some(format!("what is there now is not kept: {why}"));
                 found.state = StateRow::NotKept { why };
