@@ -5,7 +5,7 @@ use std::io;
 use serde_json::{Value, json};
 use turnkeep::{ConversationEntry, EntryPart, FileDiff, ForkedFile, Session};
 
-use super::diffs;
+use super::diff;
 use super::fail::Failure;
 use super::out::{Out, Style, beginning, count, fit, harmless_line, path};
 use super::place::{Within, session};
@@ -77,7 +77,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     if args.diff {
         let diffs: Vec<FileDiff> = found.files.iter().map(|file| file.diff.clone()).collect();
         out.line("")?;
-        diffs::print(&mut out, &diffs, args.side_by_side)?;
+        diff::print(&mut out, &diffs, args.side_by_side)?;
     }
     Ok(Done::All)
 }

@@ -1,136 +1,267 @@
-//! The differences that a rewind makes, as unified diffs: of text by lines, of anything else by size.
+//! `turnkeep diff`
 
-use std::time::Duration;
-
-use similar::{ChangeTag, TextDiff};
-use turnkeep::{FileAction, FileReport, FileState, RewindPlan};
+use serde_json::json;
+use turnkeep::{
+    DiffHunk, DiffKind, DiffLine, DiffOptions, FileDiff, Session, StateInfo, StateKind,
+};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::fail::Failure;
-use super::out::{Out, Style, harmless_line, path, size};
+use super::out::{Out, Style, harmless, harmless_line, path, size};
+use super::place::{Within, session};
+use super::{Call, Done, Outcome};
 
-/// How many lines of differences are shown of one file.
-const LINES: usize = 200;
+/// Show how a session's files differ between two moments
+///
+/// A moment is a restore point (the state just before that prompt or call: see `points`), @opN or
+/// @opN+ (before and after operation N), or now (what lies on the disk, the default for TO).
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The session
+    id: String,
 
-/// Larger contents are told by size alone.
-const MOST_BYTES: usize = 1 << 20;
+    /// The moment to compare from
+    from: String,
 
-/// How long one pair of contents is compared; what is not compared by then is shown as replaced.
-const PATIENCE: Duration = Duration::from_millis(500);
+    /// The moment to compare to, then paths; a word that names no moment is a path
+    #[arg(value_name = "TO|PATH")]
+    rest: Vec<String>,
 
-/// Shows what each file that is put back becomes, or would become.
-pub(super) fn show_differences(out: &mut Out, plan: &RewindPlan) -> Result<(), Failure> {
-    for file in &plan.report().files {
-        let differs = !matches!(file.action, FileAction::Unchanged | FileAction::Refused);
-        if differs {
-            let (now, then) = plan.contents(&file.path)?;
-            show(out, file, &now, &then)?;
-        }
-    }
-    Ok(())
+    /// Old and new beside each other
+    #[arg(long)]
+    side_by_side: bool,
+
+    #[command(flatten)]
+    within: Within,
 }
 
-fn show(
-    out: &mut Out,
-    file: &FileReport,
-    now: &FileState,
-    then: &FileState,
-) -> Result<(), Failure> {
-    let title = match file.action {
-        FileAction::Conflict => format!("{} (left alone)", path(&file.path)),
-        _ => path(&file.path),
-    };
-    out.line(&out.styled(Style::Bold, &title))?;
-    match (text(now), text(then)) {
-        (Some(from), Some(to)) => lines(out, from, to)?,
-        _ => {
-            out.line(&out.styled(Style::Bad, &format!("- {}", told(now))))?;
-            out.line(&out.styled(Style::Good, &format!("+ {}", told(then))))?;
-        }
+pub(super) fn run(call: &Call, args: &Args) -> Outcome {
+    let store = call.look()?;
+    let session = session(&store, &args.id, args.within.project())?;
+    let (to, paths) = moment_and_paths(&session, &args.rest)?;
+    let mut options = DiffOptions::between(&args.from, to);
+    for path in paths {
+        options = options.only(std::path::absolute(path)?);
     }
-    if let (FileState::File { mode, .. }, FileState::File { mode: other, .. }) = (now, then)
-        && mode != other
-    {
-        out.line(&format!("mode {mode:04o} -> {other:04o}"))?;
+    let files = session.files().diff(&options)?;
+    let mut out = Out::paged(call.json);
+    if call.json {
+        let shown = json!({"from": args.from, "to": to, "files": files});
+        out.line(&shown.to_string())?;
+        return Ok(Done::All);
     }
-    Ok(())
+    print(&mut out, &files, args.side_by_side)?;
+    Ok(Done::All)
 }
 
-/// The content that can be shown line by line. Nothing is an empty text.
-fn text(state: &FileState) -> Option<&[u8]> {
-    match state {
-        FileState::Absent => Some(b""),
-        FileState::File { content, .. } => {
-            let is_text = content.len() <= MOST_BYTES && !content.contains(&0);
-            is_text.then_some(content)
-        }
-        _ => None,
+/// What stands behind the first moment: perhaps another one, then paths.
+fn moment_and_paths<'a>(
+    session: &Session,
+    rest: &'a [String],
+) -> Result<(&'a str, &'a [String]), Failure> {
+    match rest.split_first() {
+        Some((first, paths)) if session.files().is_moment(first)? => Ok((first, paths)),
+        Some((first, _)) if first.starts_with('@') => Err(Failure::wrong_use(format!(
+            "`{first}` is no moment of this session; a path that begins so is written ./{first}"
+        ))),
+        _ => Ok(("@now", rest)),
     }
 }
 
-/// What lies there, in words.
-fn told(state: &FileState) -> String {
-    match state {
-        FileState::Absent => "nothing".to_owned(),
-        FileState::File { content, .. } => {
-            let kind = if content.contains(&0) {
-                "binary"
+/// Prints diffs, one file after another.
+pub(super) fn print(out: &mut Out, files: &[FileDiff], side_by_side: bool) -> Result<(), Failure> {
+    if files.is_empty() {
+        out.line("no differences")?;
+    }
+    for file in files {
+        heading(out, file)?;
+        for hunk in &file.hunks {
+            let (old, new) = (hunk.old, hunk.new);
+            let at = format!("@@ -{},{} +{},{} @@", old.0, old.1, new.0, new.1);
+            out.line(&out.styled(Style::Dim, &at))?;
+            if side_by_side {
+                beside(out, hunk)?;
             } else {
-                "text"
-            };
-            format!("{kind}, {}", size(content.len() as u64))
+                below(out, hunk)?;
+            }
         }
-        FileState::Symlink { target } => {
+    }
+    Ok(())
+}
+
+fn heading(out: &mut Out, file: &FileDiff) -> Result<(), Failure> {
+    let kind = match file.kind {
+        DiffKind::Added => "added",
+        DiffKind::Deleted => "deleted",
+        DiffKind::Modified => "modified",
+    };
+    let counts = match (file.insertions, file.deletions) {
+        (Some(come), Some(go)) => format!(" +{come} -{go}"),
+        _ => String::new(),
+    };
+    let title = format!("{}  {kind}{counts}", path(&file.path));
+    out.line(&out.styled(Style::Bold, &title))?;
+    if file.insertions.is_none() {
+        let (from, to) = (told(&file.from), told(&file.to));
+        out.line(&out.styled(Style::Bad, &format!("- {from}")))?;
+        out.line(&out.styled(Style::Good, &format!("+ {to}")))?;
+    }
+    if let (Some(from), Some(to)) = (file.from.mode, file.to.mode)
+        && from != to
+    {
+        out.line(&format!("mode {from:04o} -> {to:04o}"))?;
+    }
+    Ok(())
+}
+
+/// A state that is not shown line by line.
+fn told(state: &StateInfo) -> String {
+    let reason = || harmless_line(state.reason.as_deref().unwrap_or("nobody knows why"));
+    match state.kind {
+        StateKind::Absent => "nothing".to_owned(),
+        StateKind::Directory => "a folder".to_owned(),
+        StateKind::NotKept => format!("not kept: {}", reason()),
+        StateKind::Symlink => {
+            let target = state.target.clone().unwrap_or_default();
             format!("link to {}", harmless_line(&target.to_string_lossy()))
         }
-        FileState::Directory => "a folder".to_owned(),
-        FileState::NotKept { reason } => format!("not kept: {}", harmless_line(reason)),
+        StateKind::File => {
+            let hash = state.hash.as_deref().unwrap_or_default();
+            let beginning = hash.get(..16).unwrap_or(hash);
+            format!("{}, {beginning}", size(state.bytes.unwrap_or(0)))
+        }
     }
 }
 
-fn lines(out: &mut Out, from: &[u8], to: &[u8]) -> Result<(), Failure> {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(from, to);
-    let mut shown = 0;
-    let mut more = 0;
-    for hunk in diff.unified_diff().iter_hunks() {
-        let changes = hunk.iter_changes().map(|change| {
-            let (sign, style) = match change.tag() {
-                ChangeTag::Equal => (' ', None),
-                ChangeTag::Delete => ('-', Some(Style::Bad)),
-                ChangeTag::Insert => ('+', Some(Style::Good)),
-            };
-            let line = change.to_string_lossy();
-            let end = if change.missing_newline() {
-                " (no line end)"
-            } else {
-                ""
-            };
-            let line = line.strip_suffix('\n').unwrap_or(&line);
-            (format!("{sign}{}{end}", visible(line)), style)
-        });
-        let header = (hunk.header().to_string(), Some(Style::Dim));
-        for (line, style) in std::iter::once(header).chain(changes) {
-            if shown >= LINES {
-                more += 1;
-                continue;
-            }
-            shown += 1;
-            match style {
-                Some(style) => out.line(&out.styled(style, line.trim_end_matches('\n')))?,
-                None => out.line(&line)?,
-            }
-        }
+fn style(line: &DiffLine) -> (char, Option<(Style, Style)>) {
+    match (line.old, line.new) {
+        (Some(_), None) => ('-', Some((Style::Bad, Style::BadWord))),
+        (None, _) => ('+', Some((Style::Good, Style::GoodWord))),
+        _ => (' ', None),
     }
-    if more > 0 {
-        out.line(&out.styled(Style::Dim, &format!("… {more} more lines")))?;
+}
+
+fn below(out: &mut Out, hunk: &DiffHunk) -> Result<(), Failure> {
+    for line in &hunk.lines {
+        let (sign, styles) = style(line);
+        let shown = painted(out, &sign.to_string(), line, styles, None);
+        out.line(&shown)?;
+        if line.is_unended {
+            out.line(&out.styled(Style::Dim, "\\ No newline at end of file"))?;
+        }
     }
     Ok(())
 }
 
-/// A line whose tabs stay, and whose other control characters cannot steer the terminal. A CR at
-/// its end is told, as it may be all that differs.
-fn visible(line: &str) -> String {
-    match line.strip_suffix('\r') {
-        Some(line) => format!("{} (CR)", super::out::harmless(line)),
-        None => super::out::harmless(line),
+fn beside(out: &mut Out, hunk: &DiffHunk) -> Result<(), Failure> {
+    let number = |at: Option<usize>| at.map_or_else(|| " ".repeat(5), |at| format!("{at:>4} "));
+    let columns = (out.width() - 3) / 2 - 5;
+    let mut at = 0;
+    while at < hunk.lines.len() {
+        let behind = &hunk.lines[at..];
+        let count = |goes: bool, lines: &[DiffLine]| {
+            let wanted = |line: &&DiffLine| match goes {
+                true => line.new.is_none(),
+                false => line.old.is_none(),
+            };
+            lines.iter().take_while(wanted).count()
+        };
+        let goes = count(true, behind);
+        let comes = count(false, &behind[goes..]);
+        let rows: Vec<(Option<&DiffLine>, Option<&DiffLine>)> = if goes + comes == 0 {
+            vec![(behind.first(), behind.first())]
+        } else {
+            let (old, new) = (&behind[..goes], &behind[goes..goes + comes]);
+            (0..goes.max(comes))
+                .map(|row| (old.get(row), new.get(row)))
+                .collect()
+        };
+        for (old, new) in &rows {
+            let side = |line: &Option<&DiffLine>, is_old: bool| match line {
+                Some(line) => {
+                    let at = if is_old { line.old } else { line.new };
+                    let text = painted(out, "", line, style(line).1, Some(columns));
+                    format!("{}{text}", number(at))
+                }
+                None => " ".repeat(columns + 5),
+            };
+            let mark = match (old, new) {
+                (Some(_), None) => '<',
+                (None, Some(_)) => '>',
+                (Some(old), _) if old.new.is_none() => '|',
+                _ => ' ',
+            };
+            let row = format!("{} {mark} {}", side(old, true), side(new, false));
+            out.line(row.trim_end())?;
+        }
+        at += (goes + comes).max(1);
     }
+    Ok(())
+}
+
+/// A line in its style, the words that differ in another; cut and filled up to `columns` if there
+/// are so many only.
+fn painted(
+    out: &Out,
+    lead: &str,
+    line: &DiffLine,
+    styles: Option<(Style, Style)>,
+    columns: Option<usize>,
+) -> String {
+    let mut parts: Vec<(&str, bool)> = Vec::new();
+    let mut at = 0;
+    for (first, end) in &line.words {
+        parts.push((&line.text[at..*first], false));
+        parts.push((&line.text[*first..*end], true));
+        at = *end;
+    }
+    parts.push((&line.text[at..], false));
+    let mut left = columns.unwrap_or(usize::MAX);
+    let mut shown = String::new();
+    for (at, (text, is_word)) in parts.into_iter().enumerate() {
+        let text = match text.strip_suffix('\r') {
+            // It may be all that differs.
+            Some(text) => format!("{} (CR)", harmless(text)),
+            None => harmless(text),
+        };
+        let text = if columns.is_some() {
+            cut(&text, left)
+        } else {
+            text
+        };
+        left = left.saturating_sub(text.width());
+        let text = if at == 0 {
+            format!("{lead}{text}")
+        } else {
+            text
+        };
+        match styles {
+            _ if text.is_empty() => {}
+            Some((_, word)) if is_word => shown.push_str(&out.styled(word, &text)),
+            Some((plain, _)) => shown.push_str(&out.styled(plain, &text)),
+            None => shown.push_str(&text),
+        }
+    }
+    if columns.is_some() {
+        shown.push_str(&" ".repeat(left));
+    }
+    shown
+}
+
+/// The beginning of a text that takes at most so many columns; tabs as four spaces.
+fn cut(text: &str, columns: usize) -> String {
+    let text = text.replace('\t', "    ");
+    if text.width() <= columns {
+        return text;
+    }
+    let mut used = 1;
+    let fits = |letter: &char| {
+        used += letter.width().unwrap_or(0);
+        used <= columns
+    };
+    let mut kept: String = text.chars().take_while(fits).collect();
+    if columns > 0 {
+        kept.push('…');
+    }
+    kept
 }

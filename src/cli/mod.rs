@@ -13,7 +13,7 @@ mod completions;
 mod delete;
 mod demo;
 mod diff;
-mod diffs;
+mod differences;
 mod export;
 mod fail;
 mod fork;
@@ -115,7 +115,7 @@ enum Command {
     Lineage(lineage::Args),
     Branches(branches::Args),
     Changes(changes::Args),
-    Diff(diffs::Args),
+    Diff(diff::Args),
     Blame(blame::Args),
     Trace(trace::Args),
     Compare(compare::Args),
@@ -202,7 +202,7 @@ pub fn main() -> ExitCode {
         Command::Lineage(args) => lineage::run(&call, &args),
         Command::Branches(args) => branches::run(&call, &args),
         Command::Changes(args) => changes::run(&call, &args),
-        Command::Diff(args) => diffs::run(&call, &args),
+        Command::Diff(args) => diff::run(&call, &args),
         Command::Blame(args) => blame::run(&call, &args),
         Command::Trace(args) => trace::run(&call, &args),
         Command::Compare(args) => compare::run(&call, &args),

@@ -10,7 +10,7 @@ use turnkeep::{
 };
 use unicode_width::UnicodeWidthStr;
 
-use super::diff::show_differences;
+use super::differences::show_differences;
 use super::fail::Failure;
 use super::out::{Out, Style, count, harmless, harmless_line, pad, path};
 use super::place::file;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::files::{path, paths};
 
@@ -214,7 +214,7 @@ pub struct FileReport {
 }
 
 /// Something that a rewind cannot take back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotCovered {
     /// The tool, or the folder that was scanned in part.
     pub what: String,

@@ -168,7 +168,7 @@ struct Spent {
 fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent> {
     let mut spent = Spent::default();
     let (mut calls, mut results) = (HashMap::new(), HashSet::new());
-    let (rows, _) = main_line(db, history, 0)?;
+    let (rows, line) = main_line(db, history, 0)?;
     // An origin's results behind the cut answer nothing here.
     let shown: HashSet<i64> = rows.iter().map(|row| row.id).collect();
     for part in &history.parts {
@@ -180,7 +180,7 @@ fn spent(db: &Connection, history: &History, head: Option<i64>) -> Result<Spent>
     let mut users: Vec<(usize, i64)> = Vec::new();
     let mut counted: HashMap<String, Tokens> = HashMap::new();
     let mut rounds: HashMap<String, bool> = HashMap::new();
-    way_to(db, history, head, |rows, line, place| {
+    way_to(db, history, (&rows, &line), head, |place| {
         let row = &rows[place];
         if row.kind == LightKind::User && !row.is_meta {
             users.push((place, row.id));

@@ -4,29 +4,29 @@ use std::collections::HashSet;
 
 use rusqlite::Connection;
 
-use super::conversation::{main_line, preserved, whole};
+use super::conversation::{preserved, whole};
 use super::history::History;
 use crate::error::Result;
 use crate::tables::messages::{self, Light, LightKind};
 use crate::transcript::chain::{MainLine, walk};
 use crate::transcript::compaction::Boundary;
 
-/// Calls `each` with the main line and the places in it of each message on the way to `head`, the
-/// newest conversation first, and none twice.
+/// Calls `each` with the place in the main line of each message on the way to `head`, the newest
+/// conversation first, and none twice.
 pub(super) fn way_to(
     db: &Connection,
     history: &History,
+    (rows, line): (&[Light], &MainLine),
     head: Option<i64>,
-    mut each: impl FnMut(&[Light], &MainLine, usize) -> Result<()>,
+    mut each: impl FnMut(usize) -> Result<()>,
 ) -> Result<()> {
-    let (rows, line) = main_line(db, history, 0)?;
     let mut seen: HashSet<i64> = HashSet::new();
     let mut next = head;
     while let Some(at) = next.take() {
-        let chain = walk(&line, at, |boundary| preserved(db, history, boundary))?;
-        for place in whole(db, history, &line, &chain)? {
+        let chain = walk(line, at, |boundary| preserved(db, history, boundary))?;
+        for place in whole(db, history, line, &chain)? {
             if seen.insert(rows[place].id) {
-                each(&rows, &line, place)?;
+                each(place)?;
             }
         }
         let first = chain.places.first().map(|place| &rows[*place]);

@@ -23,6 +23,13 @@ pub(crate) struct RewindRow {
     pub(crate) begun_ms: i64,
 }
 
+impl RewindRow {
+    /// Whether it ended and something came of it.
+    pub(crate) fn took_effect(&self) -> bool {
+        matches!(self.status.as_str(), "done" | "part")
+    }
+}
+
 /// A file of a rewind.
 #[derive(Clone, Debug)]
 pub(crate) struct RewindFileRow {

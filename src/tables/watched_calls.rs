@@ -1,6 +1,6 @@
 //! `watched_calls` and `scans`: commands that are or were watched, and what was seen of work trees.
 
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{Connection, OptionalExtension, Result, named_params, params};
 
 use super::file_states::PathRow;
 use crate::db::Tx;
@@ -10,34 +10,45 @@ use crate::db::Tx;
 pub(crate) struct WatchRow {
     pub(crate) root: PathRow,
     pub(crate) scan: Vec<u8>,
+    /// How far the watch reaches, as JSON; `None` where an earlier release began it.
+    pub(crate) options: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) prompt_id: Option<String>,
 }
 
 /// Notes that a call is watched from now on.
 pub(crate) fn begin(tx: &Tx<'_>, session: i64, tool_use_id: &str, row: &WatchRow) -> Result<()> {
     tx.prepare_cached(
-        "INSERT INTO watched_calls (session, tool_use_id, root, root_raw, scan, at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO watched_calls (session, tool_use_id, root, root_raw, scan, options, agent, prompt_id, at_ms)
+         VALUES (:session, :tool_use_id, :root, :root_raw, :scan, :options, :agent, :prompt_id, :at_ms)",
     )?
-    .execute(params![
-        session,
-        tool_use_id,
-        row.root.text,
-        row.root.raw,
-        row.scan,
-        tx.now_ms()
-    ])?;
+    .execute(named_params! {
+        ":session": session,
+        ":tool_use_id": tool_use_id,
+        ":root": row.root.text,
+        ":root_raw": row.root.raw,
+        ":scan": row.scan,
+        ":options": row.options,
+        ":agent": row.agent,
+        ":prompt_id": row.prompt_id,
+        ":at_ms": tx.now_ms(),
+    })?;
     Ok(())
 }
 
 /// The roots in which a call is being watched.
 pub(crate) fn open(db: &Connection, session: i64, tool_use_id: &str) -> Result<Vec<WatchRow>> {
     db.prepare_cached(
-        "SELECT root, root_raw, scan FROM watched_calls
+        "SELECT root, root_raw, scan, options, agent, prompt_id FROM watched_calls
          WHERE session = ?1 AND tool_use_id = ?2 AND scan IS NOT NULL ORDER BY id",
     )?
     .query_map(params![session, tool_use_id], |row| {
         Ok(WatchRow {
             root: PathRow::read(row, 0)?,
             scan: row.get(2)?,
+            options: row.get(3)?,
+            agent: row.get(4)?,
+            prompt_id: row.get(5)?,
         })
     })?
     .collect()
@@ -73,7 +84,7 @@ pub(crate) fn end(
     not_covered: &str,
 ) -> Result<()> {
     tx.prepare_cached(
-        "UPDATE watched_calls SET scan = NULL, not_covered = ?5, at_ms = ?6
+        "UPDATE watched_calls SET scan = NULL, options = NULL, not_covered = ?5, at_ms = ?6
          WHERE session = ?1 AND tool_use_id = ?2 AND root = ?3 AND root_raw IS ?4",
     )?
     .execute(params![

@@ -3,6 +3,7 @@
 // Taken away when the store uses all of them.
 pub(crate) mod excludes;
 mod faults;
+pub(crate) mod folders;
 mod ignored;
 pub(crate) mod line_diff;
 pub(crate) mod lines;

@@ -11,14 +11,14 @@ use turnkeep::{
     WatchOptions,
 };
 
-struct Desk {
-    folder: tempfile::TempDir,
-    store: Store,
-    session: Session,
+pub struct Desk {
+    pub folder: tempfile::TempDir,
+    pub store: Store,
+    pub session: Session,
     point: String,
 }
 
-fn desk() -> Desk {
+pub fn desk() -> Desk {
     let folder = tempfile::tempdir().unwrap();
     let work = folder.path().join("work");
     fs::create_dir_all(work.join("sub")).unwrap();
@@ -48,11 +48,11 @@ fn desk() -> Desk {
 }
 
 impl Desk {
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join("work").join(name)
     }
 
-    fn tree(&self) -> std::collections::BTreeMap<String, Vec<u8>> {
+    pub fn tree(&self) -> std::collections::BTreeMap<String, Vec<u8>> {
         crate::kit::tree(&self.path(""))
     }
 
@@ -68,7 +68,7 @@ impl Desk {
         symlink("a.txt", self.path("link")).unwrap();
     }
 
-    fn rewind(&self) -> turnkeep::RewindReport {
+    pub fn rewind(&self) -> turnkeep::RewindReport {
         let options = RewindOptions::to(&self.point).restore(Restore::Files);
         let plan = self
             .session

@@ -29,6 +29,7 @@ mod cli_terminal;
 mod context_rules;
 mod crash;
 mod crash_import;
+mod dead_watches;
 mod examples;
 mod examples_phases;
 mod file_drivers;

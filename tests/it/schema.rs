@@ -44,6 +44,7 @@ fn every_table_view_and_column_is_documented() {
         "import_sources",
         "file_changes",
         "rewinds",
+        "watched_calls",
     ] {
         for column in names(
             &sql,

@@ -60,10 +60,9 @@ impl Aim {
             what: "rewind to undo",
             id,
         };
-        let done = |rewind: &RewindRow| matches!(rewind.status.as_str(), "done" | "part");
         let rewind = match operation {
             Some(operation) => rewinds::get(db, operation)?
-                .filter(|rewind| rewind.session == row.id && done(rewind))
+                .filter(|rewind| rewind.session == row.id && rewind.took_effect())
                 .ok_or_else(|| missing(operation.to_string()))?,
             None => newest_not_undone(db, row.id)?.ok_or_else(|| missing("@last".to_owned()))?,
         };
@@ -115,10 +114,15 @@ impl Aim {
         }
     }
 
-    /// What each path is to become.
-    pub(super) fn wanted(&self, db: &Connection, history: &History) -> Result<Vec<Wanted>> {
+    /// What each path is to become. `changes` are those that the session shows.
+    pub(super) fn wanted(
+        &self,
+        db: &Connection,
+        history: &History,
+        changes: &[ChangeRow],
+    ) -> Result<Vec<Wanted>> {
         match self {
-            Self::Point { point, .. } => wanted(db, history, point),
+            Self::Point { point, .. } => wanted(db, history, changes, point),
             Self::Undo(rewind) => undone(db, rewind),
             Self::Take(taken) => taken.wanted(db, history),
         }
@@ -218,9 +222,8 @@ fn standing(db: &Connection, mut rewind: RewindRow) -> Result<Standing> {
 
 fn newest_not_undone(db: &Connection, session: i64) -> Result<Option<RewindRow>> {
     for rewind in rewinds::of_session(db, session)?.into_iter().rev() {
-        let is_done = matches!(rewind.status.as_str(), "done" | "part");
         if matches!(rewind.kind.as_str(), "rewind" | "take")
-            && is_done
+            && rewind.took_effect()
             && let Standing::In(rewind) = standing(db, rewind)?
         {
             return Ok(Some(rewind));

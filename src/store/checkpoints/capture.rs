@@ -5,23 +5,23 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::Files;
 use super::binding::bound;
-use super::paths::{below_root, named_paths, resolve};
+use super::keeping::Keeper;
+use super::paths::{named_paths, resolve};
 use super::roots::{base_of, roots_of};
-use super::states::{Found, missing_folders};
+use super::states::Found;
 use super::watch::finish_open;
+use super::{Files, is_enabled};
 use crate::db::Tx;
 use crate::error::{Error, Result};
-use crate::model::{Captured, FileOptions, NotKept, ToolRef};
+use crate::model::{Captured, NotKept, ToolRef};
 use crate::store::history::History;
 use crate::store::write::SessionTx;
-use crate::tables::file_changes::{self, Bound, NewChange};
+use crate::tables::file_changes::{self, Bound, ChangeRow, NewChange};
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::{sessions, tool_results};
-use crate::workspace::excludes::Excludes;
-use crate::workspace::path::is_within;
-use crate::workspace::present::{FileId, Present, file_id, look};
+use crate::workspace::folders::{linked_file, missing_folders};
+use crate::workspace::present::Present;
 
 /// How long after a change of another session below the same folder both are said to be at work.
 const AT_WORK_MS: i64 = 10 * 60 * 1000;
@@ -129,20 +129,21 @@ impl SessionTx<'_, '_> {
         if paths.is_empty() {
             paths = recorded.iter().map(|change| change.path.path()).collect();
         }
-        let newest: HashMap<PathRow, i64> = recorded
+        let newest: HashMap<PathRow, ChangeRow> = recorded
             .into_iter()
-            .map(|change| (change.path, change.id))
+            .map(|change| (change.path.clone(), change))
             .collect();
+        let keeper = &capture.keeper;
         for path in paths {
             let row = PathRow::of(&path);
-            if capture.is_own(&path, &mut captured) {
+            if keeper.is_own(&path, &mut captured) {
                 continue;
             }
-            let found = capture.look(&path)?;
-            let found = capture.admit(found, &path, &mut captured);
+            let change = newest.get(&row);
+            let found = keeper.left(self.tx(), &path, change, &mut captured)?;
             let after = found.keep(self.tx())?;
-            match newest.get(&row) {
-                Some(change) => file_changes::set_after(self.tx(), *change, &after, false)?,
+            match change {
+                Some(change) => file_changes::set_after(self.tx(), change.id, &after, false)?,
                 None => {
                     let before = StateRow::NotKept {
                         why: NO_BACKUP.to_owned(),
@@ -164,10 +165,11 @@ pub(in crate::store) fn seen_late(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> 
         return Ok(());
     }
     finish_open(tx, tool_use_id)?;
+    let keeper = &capture.keeper;
     for change in file_changes::of_call(tx.tx(), capture.session, tool_use_id)? {
-        let path = change.path.path();
-        if change.after.is_none() && !capture.is_own(&path, &mut Captured::default()) {
-            let found = capture.look(&path)?;
+        let (path, mut untold) = (change.path.path(), Captured::default());
+        if change.after.is_none() && !keeper.is_own(&path, &mut untold) {
+            let found = keeper.left(tx.tx(), &path, Some(&change), &mut untold)?;
             file_changes::set_after(tx.tx(), change.id, &found.keep(tx.tx())?, true)?;
         }
     }
@@ -181,12 +183,8 @@ pub(super) struct Capture<'a, 't, 'c> {
     call: ToolRef,
     agent: Option<String>,
     place: Bound,
-    options: FileOptions,
-    excludes: Excludes,
     base: Option<PathBuf>,
-    roots: Vec<PathBuf>,
-    own_files: Vec<FileId>,
-    store_is_full: bool,
+    keeper: Keeper,
     pub(super) is_on: bool,
     pub(super) source: &'static str,
 }
@@ -198,22 +196,16 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         }
         let row = tx.row()?;
         let history = History::of(tx.tx(), &row, "")?;
-        let options = tx.store().file_options().clone();
-        let excludes = Excludes::new(&options.exclude)?;
-        let is_on = options.enabled && sessions::has_file_checkpoints(tx.tx(), row.id)?;
+        let is_on = is_enabled(tx.store(), tx.tx(), row.id)?;
         let (place, agent) = bound(tx.tx(), row.id, &history, &call)?;
         Ok(Self {
             place,
             agent,
             base: base_of(&row),
-            roots: roots_of(tx.tx(), &row, &history)?,
-            own_files: tx.store().own_files(),
-            store_is_full: tx.store().db().file_bytes() > options.max_store_bytes,
+            keeper: Keeper::new(tx.store(), roots_of(tx.tx(), &row, &history)?)?,
             session: row.id,
             tx,
             call,
-            options,
-            excludes,
             is_on,
             source: "tool",
         })
@@ -245,73 +237,30 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         Ok(resolved)
     }
 
-    /// Whether a path is one of the store's own files, told as not kept. Asked before any look: to
-    /// close such a file would drop the locks that SQLite holds on it.
-    fn is_own(&self, path: &Path, captured: &mut Captured) -> bool {
-        let is_own = file_id(path).is_some_and(|id| self.own_files.contains(&id));
-        if is_own {
-            captured.not_kept.push(NotKept {
-                path: path.to_owned(),
-                reason: "it is the store's own file".to_owned(),
-            });
-        }
-        is_own
-    }
-
-    fn look(&self, path: &Path) -> Result<Found> {
-        Found::of(self.db(), look(path, self.options.max_file_bytes))
-    }
-
-    /// What may be recorded of what was found; what may not be kept is told.
-    fn admit(&self, mut found: Found, path: &Path, captured: &mut Captured) -> Found {
-        if found.is_file() && self.excludes.matches(below_root(&self.roots, path)) {
-            found.withhold("excluded");
-        } else if found.is_file() && self.store_is_full {
-            found.withhold(format!(
-                "the store has reached its limit of {} bytes",
-                self.options.max_store_bytes
-            ));
-        }
-        if let StateRow::NotKept { why } = found.state() {
-            captured.not_kept.push(NotKept {
-                path: path.to_owned(),
-                reason: why.clone(),
-            });
-        }
-        found
-    }
-
     fn before(
         &self,
         path: &Path,
         recorded: &mut HashMap<PathRow, StateRow>,
         captured: &mut Captured,
     ) -> Result<()> {
-        if self.is_own(path, captured) {
+        if self.keeper.is_own(path, captured) {
             return Ok(());
         }
-        let present = look(path, self.options.max_file_bytes);
-        let beneath = self.linked_file(path, &present);
+        let present = self.keeper.look(path);
+        // A tool may write through a link.
+        let beneath = match present {
+            Present::Symlink { .. } => linked_file(path, &self.keeper.roots),
+            _ => None,
+        };
         let found = Found::of(self.db(), present)?;
         self.before_found(path, found, recorded, captured)?;
         if let Some(beneath) = beneath
-            && !self.is_own(&beneath, captured)
+            && !self.keeper.is_own(&beneath, captured)
         {
-            let found = self.look(&beneath)?;
+            let found = Found::of(self.db(), self.keeper.look(&beneath))?;
             self.before_found(&beneath, found, recorded, captured)?;
         }
         Ok(())
-    }
-
-    /// The file that a link leads to, if that lies within the session's roots: a tool may write
-    /// through the link. What lies elsewhere is not read.
-    fn linked_file(&self, path: &Path, present: &Present) -> Option<PathBuf> {
-        let Present::Symlink { .. } = present else {
-            return None;
-        };
-        let target = path.canonicalize().ok()?;
-        let inside = self.roots.iter().any(|root| is_within(root, &target));
-        (inside && target.is_file()).then_some(target)
     }
 
     /// Records the state of a path before the call.
@@ -334,7 +283,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
             }
             return Ok(());
         }
-        let found = self.admit(found, path, captured);
+        let found = self.keeper.admit(found, path, captured);
         let before = found.keep(self.tx.tx())?;
         if let Some(last) = file_changes::last_of_path(self.db(), &row)?
             && last.after.is_none()
@@ -379,7 +328,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
     /// Says that another session is changing files below the same folder.
     fn warn(&self, captured: &mut Captured) -> Result<()> {
         let since = self.tx.tx().now_ms() - AT_WORK_MS;
-        for root in &self.roots {
+        for root in &self.keeper.roots {
             let mut folder = root.to_string_lossy().into_owned();
             if !folder.ends_with('/') {
                 folder.push('/');

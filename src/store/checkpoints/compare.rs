@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::changes::visible;
 use super::differ::{Side, below, diff};
 use super::moments::Moment;
+use super::paths::below_root;
 use super::roots::{base_of, places_of};
 use crate::error::{Error, Result};
 use crate::model::FileDiff;
@@ -18,7 +19,6 @@ use crate::store::session::Session;
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::tables::sessions::SessionRow;
-use crate::workspace::path::is_within;
 
 /// What two sessions with a common origin did differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,15 +126,6 @@ impl Left {
         })
     }
 
-    /// A file's path below the innermost root that holds it, or as it is.
-    fn name<'p>(&self, path: &'p Path) -> &'p Path {
-        let holding = self.roots.iter().filter(|root| is_within(root, path));
-        let innermost = holding.max_by_key(|root| root.components().count());
-        innermost
-            .and_then(|root| path.strip_prefix(root).ok())
-            .unwrap_or(path)
-    }
-
     /// The path that a file of another session has in this one: below one of its roots if it tracks
     /// it there, else the very same.
     pub(super) fn path_of(&self, path: &Path, name: &Path) -> PathBuf {
@@ -150,7 +141,7 @@ impl Left {
 
     /// The path that another session has for a file of this one.
     pub(super) fn in_other(&self, other: &Self, path: &Path) -> PathBuf {
-        other.path_of(path, self.name(path))
+        other.path_of(path, below_root(&self.roots, path))
     }
 }
 

@@ -17,7 +17,11 @@ impl RewindPlan {
     /// what was stored.
     pub fn contents(&self, path: impl AsRef<Path>) -> Result<(FileState, FileState)> {
         let path = path.as_ref();
-        let file = self.files.iter().find(|file| file.report.path == path);
+        let file = self
+            .course
+            .files
+            .iter()
+            .find(|file| file.report.path == path);
         let file = file.ok_or_else(|| Error::NotFound {
             what: "file in the plan",
             id: path.display().to_string(),

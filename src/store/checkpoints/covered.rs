@@ -7,12 +7,12 @@ use rusqlite::Connection;
 
 use super::aim::Aim;
 use super::binding::launched_by;
-use super::changes::{self, is_imported, visible};
+use super::changes::{self, is_imported};
+use super::course::Ground;
 use super::paths::{paths_of, resolve_path};
 use super::points::Point;
 use crate::error::Result;
 use crate::model::NotCovered;
-use crate::store::history::History;
 use crate::tables::file_changes::{Bound, ChangeRow};
 use crate::tables::tool_calls::{self, CallRow};
 use crate::tables::{messages, tool_results, watched_calls};
@@ -51,20 +51,18 @@ const HARMLESS: [&str; 27] = [
 ];
 
 /// What happened since the point and is not taken back, by tool; for an undo nothing is said.
-pub(super) fn not_covered(
-    db: &Connection,
-    history: &History,
-    aim: &Aim,
-) -> Result<Vec<NotCovered>> {
+pub(super) fn not_covered(db: &Connection, ground: &Ground, aim: &Aim) -> Result<Vec<NotCovered>> {
     let Aim::Point { point, .. } = aim else {
         return Ok(Vec::new());
     };
-    let changes = visible(db, history)?;
+    let Ground {
+        history, changes, ..
+    } = ground;
     let captured: HashSet<&str> = changes
         .iter()
         .filter_map(|change| change.tool_use_id.as_deref())
         .collect();
-    let noted = noted(&changes, point);
+    let noted = noted(changes, point);
     let mut launches: HashMap<String, Bound> = HashMap::new();
     let mut tools: BTreeMap<String, usize> = BTreeMap::new();
     let mut found = Vec::new();
@@ -94,13 +92,7 @@ pub(super) fn not_covered(
             let outside = watched_calls::outside(db, part.owner, &call.tool_use_id)?;
             if !outside.is_empty() {
                 watched += 1;
-                for (what, count, reason) in outside.iter().flat_map(|text| read(text)) {
-                    found.push(NotCovered {
-                        what,
-                        count,
-                        reason,
-                    });
-                }
+                found.extend(outside.iter().flat_map(|text| read(text)));
                 continue;
             }
             let is_covered = captured.contains(call.tool_use_id.as_str());
@@ -115,20 +107,14 @@ pub(super) fn not_covered(
         }
     }
     // Calls that were watched and are not stored: hooks come without the transcript.
-    let from = moment(db, history, point)?;
+    let from = moment(db, changes, point)?;
     for part in history.parts.iter().filter(|part| !part.is_inherited) {
         let mut unstored = HashSet::new();
         for (call, text) in watched_calls::since(db, part.owner, from)? {
             if tool_calls::find_newest(db, part.owner, &call, i64::MAX)?.is_some() {
                 continue;
             }
-            for (what, count, reason) in read(&text) {
-                found.push(NotCovered {
-                    what,
-                    count,
-                    reason,
-                });
-            }
+            found.extend(read(&text));
             watched += usize::from(unstored.insert(call));
         }
     }
@@ -181,7 +167,7 @@ fn is_noted(
 }
 
 /// When a point was, by the clock of the store.
-fn moment(db: &Connection, history: &History, point: &Point) -> Result<i64> {
+fn moment(db: &Connection, changes: &[ChangeRow], point: &Point) -> Result<i64> {
     let (first, message) = match point {
         Point::Start => return Ok(0),
         Point::Prompt { message } => (None, Some(*message)),
@@ -191,10 +177,8 @@ fn moment(db: &Connection, history: &History, point: &Point) -> Result<i64> {
             ..
         } => (*first_change, *message),
     };
-    for change in visible(db, history)? {
-        if Some(change.id) == first {
-            return Ok(change.before_ms);
-        }
+    if let Some(change) = changes.iter().find(|change| Some(change.id) == first) {
+        return Ok(change.before_ms);
     }
     Ok(match message {
         Some(message) => messages::stored_ms(db, message)?.unwrap_or(0),
@@ -202,10 +186,15 @@ fn moment(db: &Connection, history: &History, point: &Point) -> Result<i64> {
     })
 }
 
-/// Something that was not covered: what, how many of them, and why.
-pub(super) type Outside = (String, usize, String);
+/// What lay outside the bounds of a watch, as it is stored.
+pub(super) fn text(outside: &[NotCovered]) -> String {
+    let fields = outside
+        .iter()
+        .map(|one| (&one.what, one.count, &one.reason));
+    serde_json::Value::from_iter(fields.map(|fields| serde_json::json!(fields))).to_string()
+}
 
-fn read(text: &str) -> Vec<Outside> {
+fn read(text: &str) -> Vec<NotCovered> {
     serde_json::from_str(text).unwrap_or_default()
 }
 
@@ -236,4 +225,22 @@ fn never_ran(db: &Connection, call: &CallRow) -> Result<bool> {
     Ok(outcomes
         .iter()
         .any(|(_, outcome)| outcome == "rejected" || (edits && outcome == "error")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lay_outside_is_stored_as_lists() {
+        let outside = [NotCovered {
+            what: "/srv/shop".to_owned(),
+            count: 3,
+            reason: "excluded".to_owned(),
+        }];
+        let stored = text(&outside);
+        assert_eq!(stored, r#"[["/srv/shop",3,"excluded"]]"#);
+        assert_eq!(read(&stored), outside);
+        assert_eq!(text(&[]), "[]");
+    }
 }

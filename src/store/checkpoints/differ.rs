@@ -132,7 +132,7 @@ impl Side {
                 info.mode = Some(mode);
                 content = Some(bytes);
             }
-            Present::TooLarge { len, .. } => info.reason = Some(format!("too large: {len} bytes")),
+            Present::TooLarge { len } => info.reason = Some(format!("too large: {len} bytes")),
             Present::Other(what) => info.reason = Some(format!("it is {what}")),
             Present::Unreadable(why) => info.reason = Some(format!("it cannot be read: {why}")),
         }

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::Files;
 use super::changes::{is_since, visible};
 use super::moments::states_before;
-use super::paths::resolve;
+use super::paths::{innermost_root, resolve};
 use super::points::{Point, find};
 use super::roots::{base_of, places_of, real_folder};
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::store::history::History;
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::{NEW_FILE, PathRow, StateRow, path_of};
 use crate::tables::{operations, roots, sessions};
-use crate::workspace::path::is_within;
+use crate::workspace::folders::is_empty_folder;
 use crate::workspace::replace::make_folder;
 use crate::workspace::tree::Tree;
 
@@ -61,17 +61,16 @@ impl Files {
 
     /// Writes all files that the session tracks, as they were at a point, into an empty folder,
     /// each below the folder as it lies below its root. Files that lay outside the roots, and those
-    /// whose content is not kept, are left out and reported. With `as_root` the session works in that folder from now on: it becomes its cwd and a
-    /// root of the session: give it to a fork, so that two branches do not tread on each other.
+    /// whose content is not kept, are left out and reported. With `as_root` the session works in that
+    /// folder from now on: it becomes its cwd and one of its roots. Give it to a fork, so that two
+    /// branches do not tread on each other.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the folder is not empty; [`Error::NoCheckpoint`]; [`Error::Io`].
     pub fn checkout(&self, point: &str, into: &Path, as_root: bool) -> Result<CheckedOut> {
         make_folder(into).map_err(|error| Error::io("creating", into, error))?;
         let folder = real_folder(Some(&current_folder()?), into)?;
-        let mut there =
-            std::fs::read_dir(&folder).map_err(|error| Error::io("reading", into, error))?;
-        if there.next().is_some() {
+        if !is_empty_folder(&folder).map_err(|error| Error::io("reading", into, error))? {
             let why = "the folder is not empty; name an empty or a new one";
             return Err(Error::invalid(into.display().to_string(), why));
         }
@@ -93,8 +92,7 @@ impl Files {
                     reason,
                 });
             };
-            let root = from.iter().filter(|root| is_within(root, &path));
-            let root = root.max_by_key(|root| root.components().count());
+            let root = innermost_root(&from, &path);
             let Some(relative) = root.and_then(|root| path.strip_prefix(root).ok()) else {
                 skip("it lies outside the session's roots".to_owned());
                 continue;

@@ -13,16 +13,19 @@ mod capture;
 mod changes;
 mod compare;
 mod contents;
+mod course;
 mod covered;
 mod differ;
 mod finish;
 mod hunks;
+mod keeping;
 mod looking;
 mod moments;
 mod note;
 mod paths;
 mod plan;
 mod points;
+mod reach;
 mod record;
 mod recover;
 mod rewind;
@@ -45,6 +48,7 @@ pub(super) use changes::{Sight, is_copy, is_imported};
 pub(super) use note::notes;
 pub(crate) use paths::resolve_path;
 pub(super) use points::text_of;
+pub(super) use reach::is_reach;
 
 use std::time::{Duration, Instant};
 
@@ -108,7 +112,7 @@ impl Files {
         let store = self.session.store();
         store.db().read(|db| {
             let row = self.session.row(db)?;
-            Ok(store.file_options().enabled && sessions::has_file_checkpoints(db, row.id)?)
+            is_enabled(store, db, row.id)
         })
     }
 
@@ -141,6 +145,11 @@ impl Files {
             Ok(())
         })
     }
+}
+
+/// Whether the changes of a session's tool calls are kept: by this handle on the store, and at all.
+fn is_enabled(store: &Store, db: &Connection, session: i64) -> Result<bool> {
+    Ok(store.file_options().enabled && sessions::has_file_checkpoints(db, session)?)
 }
 
 impl Store {

@@ -48,11 +48,10 @@ pub(in crate::store) fn notes(
 }
 
 fn is_told(db: &Connection, rewind: &RewindRow) -> bool {
-    let is_done = matches!(rewind.status.as_str(), "done" | "part");
     let is_undone = rewinds::undone_by(db, rewind.operation).is_ok_and(|undo| undo.is_some());
     rewind.restores == "files"
         && matches!(rewind.kind.as_str(), "rewind" | "take")
-        && is_done
+        && rewind.took_effect()
         && !is_undone
 }
 

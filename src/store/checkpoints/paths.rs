@@ -66,11 +66,18 @@ pub(super) fn resolve(base: Option<&Path>, path: &Path) -> Result<PathBuf> {
     absolute(base, path).map_err(|error| Error::io("finding", path, error))
 }
 
+/// The innermost root that holds a path: as little as possible lies between the two.
+pub(super) fn innermost_root<'r>(
+    roots: impl IntoIterator<Item = &'r PathBuf>,
+    path: &Path,
+) -> Option<&'r PathBuf> {
+    let holding = roots.into_iter().filter(|root| is_within(root, path));
+    holding.max_by_key(|root| root.components().count())
+}
+
 /// A path below the innermost root that holds it, or as it is.
 pub(super) fn below_root<'p>(roots: &[PathBuf], path: &'p Path) -> &'p Path {
-    let holding = roots.iter().filter(|root| is_within(root, path));
-    let innermost = holding.max_by_key(|root| root.components().count());
-    innermost
+    innermost_root(roots, path)
         .and_then(|root| path.strip_prefix(root).ok())
         .unwrap_or(path)
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::changes::{is_behind, is_copy, is_since, visible, without_undone};
+use super::changes::{is_behind, is_copy, is_since, without_undone};
+use super::paths::innermost_root;
 use super::points::Point;
 use super::states::{Found, inner_folders};
 use crate::error::{Error, Result};
@@ -18,9 +19,10 @@ use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::{PathRow, StateRow};
+use crate::workspace::folders::is_empty_folder;
 use crate::workspace::lines::count_changed;
 use crate::workspace::path::is_within;
-use crate::workspace::present::{FileId, Present, file_id, is_empty_folder};
+use crate::workspace::present::{FileId, Present, file_id};
 use crate::workspace::tree::{Refused, Tree};
 
 /// What a path is to become, and whether it may.
@@ -54,7 +56,7 @@ impl PlannedFile {
             && self.target == StateRow::Absent
             && inner_folders(&self.report.path, self.made_folders)
                 .iter()
-                .any(|folder| is_empty_folder(folder));
+                .any(|folder| is_empty_folder(folder).unwrap_or(false));
         self.report.action.touches() || is_gone
     }
 
@@ -81,12 +83,16 @@ pub(super) struct Bounds<'a> {
     pub(super) counts_lines: bool,
 }
 
-/// What each path that the session changed since a point is to become.
-pub(super) fn wanted(db: &Connection, history: &History, point: &Point) -> Result<Vec<Wanted>> {
-    let since: Vec<ChangeRow> = visible(db, history)?
-        .into_iter()
-        .filter(|change| is_since(change, point))
-        .collect();
+/// What each path that the session changed since a point is to become. `changes` are those that it
+/// shows.
+pub(super) fn wanted(
+    db: &Connection,
+    history: &History,
+    changes: &[ChangeRow],
+    point: &Point,
+) -> Result<Vec<Wanted>> {
+    let since = changes.iter().filter(|change| is_since(change, point));
+    let since: Vec<&ChangeRow> = since.collect();
     let own: HashSet<i64> = since.iter().map(|change| change.id).collect();
     let made: BTreeSet<PathBuf> = since
         .iter()
@@ -119,7 +125,7 @@ fn later(
     db: &Connection,
     history: &History,
     first: &ChangeRow,
-    since: &[ChangeRow],
+    since: &[&ChangeRow],
     own: &HashSet<i64>,
 ) -> Result<Vec<ChangeRow>> {
     let is_of_family = |change: &ChangeRow| {
@@ -201,13 +207,8 @@ fn judge_one(
     if file_id(&path).is_some_and(|id| bounds.own_files.contains(&id)) {
         return verdict(file, FileAction::Refused, "it is the store's own file");
     }
-    // The innermost root, so that as little as possible lies between it and the file.
-    let root = bounds
-        .roots
-        .iter()
-        .filter(|root| is_within(root, &path) && **root != path)
-        .max_by_key(|root| root.components().count());
-    let Some(root) = root else {
+    let others = bounds.roots.iter().filter(|root| **root != path);
+    let Some(root) = innermost_root(others, &path) else {
         let why = "it lies outside the session's roots; allow its folder as a root";
         return verdict(file, FileAction::Refused, why);
     };
@@ -279,7 +280,7 @@ fn judge_one(
 pub(super) struct Trees(HashMap<PathBuf, Tree>);
 
 impl Trees {
-    /// The same; a root that is gone is made again.
+    /// The folder at `root`, opened when it is first asked for; made again if it is gone.
     pub(super) fn get_or_make(&mut self, root: &Path) -> std::io::Result<&Tree> {
         if !self.0.contains_key(root) {
             self.0.insert(root.to_owned(), Tree::open_or_make(root)?);
@@ -287,6 +288,7 @@ impl Trees {
         self.get(root)
     }
 
+    /// The folder at `root`, opened when it is first asked for.
     pub(super) fn get(&mut self, root: &Path) -> std::io::Result<&Tree> {
         if !self.0.contains_key(root) {
             self.0.insert(root.to_owned(), Tree::open(root)?);

@@ -4,17 +4,17 @@ use serde_json::json;
 
 use super::aim::Target;
 use super::apply::temp_name;
+use super::course::Ground;
 use super::plan::{PlannedFile, Trees};
-use super::rewind::{RewindPlan, plan};
-use super::states::missing_folders;
+use super::rewind::RewindPlan;
 use crate::error::{Error, Result};
 use crate::model::{FileAction, FileOutcome};
-use crate::store::history::History;
 use crate::store::session::Session;
 use crate::store::write::SessionTx;
 use crate::tables::file_states::{StateRow, os_bytes};
 use crate::tables::operations;
 use crate::tables::rewinds::{self, RewindFileRow, RewindRow};
+use crate::workspace::folders::missing_folders;
 
 /// A rewind as it was recorded, and the files that it touches.
 pub(super) type Recorded = (RewindRow, Vec<RewindFileRow>);
@@ -25,36 +25,23 @@ pub(super) fn record(
     session: &Session,
     planned: &RewindPlan,
 ) -> Result<Option<Recorded>> {
-    let now = plan(
-        tx.tx(),
-        session,
-        &planned.options,
-        planned.aim.clone(),
-        false,
-    )?;
-    let same = now.files.len() == planned.files.len()
-        && now.head == planned.head
-        && now.report.head == planned.report.head;
-    let files = planned.files.iter().zip(&now.files);
-    if !same || !files.clone().all(|(before, now)| before.is_still(now)) {
+    let (options, aim, store) = (&planned.options, &planned.aim, session.store());
+    let ground = Ground::of(tx.tx(), session, options, aim)?;
+    let now = ground.course(tx.tx(), store, options, aim, false)?;
+    if !planned.course.is_still(&now) {
         return Err(Error::Conflict(
             "the session or its files changed since this was planned; nothing was done".to_owned(),
         ));
     }
-    let options = &planned.options;
-    let row = tx.row()?;
-    let history = History::of(tx.tx(), &row, "")?;
-    let target = now
-        .aim
-        .target(tx.tx(), &row, &history, now.head, options.restore)?;
+    let (row, target) = (ground.row, now.target);
     let touches = now.files.iter().any(PlannedFile::has_work);
     let moves = options.restore.conversation() && target.head != now.head;
     if !touches && !moves {
         return Ok(None);
     }
-    let detail = json!({"point": now.aim.name(), "restore": options.restore});
+    let detail = json!({"point": aim.name(), "restore": options.restore});
     let detail = detail.to_string();
-    let kind = now.aim.kind();
+    let kind = aim.kind();
     let operation =
         operations::insert(tx.tx(), row.id, kind, options.by.as_deref(), Some(&detail))?;
     let Target { head, scratch, .. } = target;
@@ -63,8 +50,8 @@ pub(super) fn record(
         session: row.id,
         kind: kind.to_owned(),
         restores: options.restore.as_str().to_owned(),
-        point: now.aim.name(),
-        undoes: now.aim.undoes(),
+        point: aim.name(),
+        undoes: aim.undoes(),
         status: "unfinished".to_owned(),
         accepts_part: options.accept_part,
         head_before: now.head,

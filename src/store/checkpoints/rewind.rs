@@ -12,21 +12,14 @@ use rusqlite::Connection;
 
 use super::aim::Aim;
 use super::apply::{Applied, apply};
-use super::plan::{Bounds, PlannedFile, judge};
+use super::course::{Course, Ground};
 use super::record::record;
-use super::roots::{real_folder, roots_of};
 use super::{covered, finish, stale};
-use crate::error::{Error, Result};
-use crate::model::{
-    FileAction, FileOptions, FileOutcome, FileReport, Restore, RewindOptions, RewindReport,
-};
+use crate::error::Result;
+use crate::model::{FileAction, FileOutcome, FileReport, Restore, RewindOptions, RewindReport};
 use crate::store::feed::head_uuid;
-use crate::store::history::History;
 use crate::store::session::Session;
-use crate::store::tools::{calls, pending_of};
 use crate::tables::rewinds::RewindRow;
-use crate::tables::sessions::SessionRow;
-use crate::tables::{sessions, transcripts};
 
 /// What a rewind would do. Nothing was touched to make it.
 #[derive(Clone, Debug)]
@@ -35,8 +28,7 @@ pub struct RewindPlan {
     pub(super) options: RewindOptions,
     pub(super) aim: Aim,
     pub(super) report: RewindReport,
-    pub(super) files: Vec<PlannedFile>,
-    pub(super) head: Option<i64>,
+    pub(super) course: Course,
 }
 
 impl RewindPlan {
@@ -50,24 +42,26 @@ impl Session {
     /// Looks what a rewind would do. Touches nothing.
     ///
     /// # Errors
-    /// [`Error::NotEnabled`] if checkpoints are off; [`Error::NoCheckpoint`] if there is no such
-    /// point; [`Error::Conflict`] while a tool call of the session has no result, unless allowed.
+    /// [`Error::NotEnabled`](crate::Error::NotEnabled) if checkpoints are off;
+    /// [`Error::NoCheckpoint`](crate::Error::NoCheckpoint) if there is no such point;
+    /// [`Error::Conflict`](crate::Error::Conflict) while a tool call of the session has no result,
+    /// unless allowed.
     pub fn plan_rewind(&self, options: &RewindOptions) -> Result<RewindPlan> {
         self.store()
             .db()
-            .read(|db| plan(db, self, options, Aim::point(db, self, options)?, true))
+            .read(|db| plan(db, self, options, Aim::point(db, self, options)?))
     }
 
     /// Looks what undoing an operation would do; without one, the newest rewind that was not
     /// undone. Touches nothing. Undoing an undo is redoing.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is no such rewind or undo in this session; otherwise as
-    /// [`Session::plan_rewind`].
+    /// [`Error::NotFound`](crate::Error::NotFound) if there is no such rewind or undo in this session;
+    /// otherwise as [`Session::plan_rewind`].
     pub fn plan_undo(&self, operation: Option<i64>, options: &RewindOptions) -> Result<RewindPlan> {
         self.store().db().read(|db| {
             let (aim, options) = Aim::undo(db, self, operation, options)?;
-            plan(db, self, &options, aim, true)
+            plan(db, self, &options, aim)
         })
     }
 
@@ -79,8 +73,9 @@ impl Session {
     /// opened for writing.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if something changed since it was planned: nothing is touched then.
-    /// [`Error::Busy`] while another rewind of this store is applied, after ten seconds.
+    /// [`Error::Conflict`](crate::Error::Conflict) if something changed since it was planned: nothing
+    /// is touched then. [`Error::Busy`](crate::Error::Busy) while another rewind of this store is
+    /// applied, after ten seconds.
     pub fn rewind(&self, plan: &RewindPlan) -> Result<RewindReport> {
         if !plan.may_begin() {
             return Ok(plan.left());
@@ -146,8 +141,9 @@ impl Session {
 impl RewindPlan {
     /// Whether there is anything to do: with both, one file that is left stops everything.
     fn may_begin(&self) -> bool {
-        let leaves = self.files.iter().any(|file| file.report.action.leaves());
-        let touches = self.files.iter().any(|file| file.report.action.touches());
+        let files = &self.course.files;
+        let leaves = files.iter().any(|file| file.report.action.leaves());
+        let touches = files.iter().any(|file| file.report.action.touches());
         match self.options.restore {
             Restore::Files => touches || !leaves,
             Restore::Conversation => true,
@@ -186,37 +182,12 @@ pub(super) fn plan(
     session: &Session,
     options: &RewindOptions,
     aim: Aim,
-    counts_lines: bool,
 ) -> Result<RewindPlan> {
-    let row = session.row(db)?;
-    let history = History::of(db, &row, "")?;
-    let file_options = session.store().file_options();
-    check_may(db, &row, &history, options, file_options)?;
-    let head = transcripts::head(db, row.id, "")?;
-    let target = aim.target(db, &row, &history, head, options.restore)?;
-    let files = if options.restore.files() {
-        let mut roots = roots_of(db, &row, &history)?;
-        for root in &options.roots {
-            roots.push(real_folder(None, root)?);
-        }
-        let base = super::roots::base_of(&row);
-        let only = options.only.iter();
-        let bounds = Bounds {
-            store: session.store().path(),
-            roots,
-            own_files: session.store().own_files(),
-            options: file_options,
-            force: options.force,
-            counts_lines,
-            only: only
-                .map(|path| super::paths::resolve(base.as_deref(), path))
-                .collect::<Result<_>>()?,
-        };
-        judge(db, aim.wanted(db, &history)?, &bounds)?
-    } else {
-        Vec::new()
-    };
-    let reports: Vec<FileReport> = files.iter().map(|file| file.report.clone()).collect();
+    let ground = Ground::of(db, session, options, &aim)?;
+    let course = ground.course(db, session.store(), options, &aim, true)?;
+    let Ground { row, history, .. } = &ground;
+    let reports = course.files.iter().map(|file| file.report.clone());
+    let reports: Vec<FileReport> = reports.collect();
     let conflicts = reports
         .iter()
         .filter(|file| file.action == FileAction::Conflict);
@@ -225,13 +196,13 @@ pub(super) fn plan(
         restore: options.restore,
         conflicts: conflicts.map(|file| file.path.clone()).collect(),
         not_covered: match options.restore.files() {
-            true => covered::not_covered(db, &history, &aim)?,
+            true => covered::not_covered(db, &ground, &aim)?,
             false => Vec::new(),
         },
-        head: head_uuid(db, &history, target.head)?,
-        conversation_moved: target.head != head,
-        removed_prompt: target.removed_prompt.clone(),
-        stale_phases: stale::phases(db, session, &row, options.restore, &reports)?,
+        head: head_uuid(db, history, course.target.head)?,
+        conversation_moved: course.target.head != course.head,
+        removed_prompt: course.target.removed_prompt.clone(),
+        stale_phases: stale::phases(db, session, row, options.restore, &reports)?,
         files: reports,
     };
     let mut plan = RewindPlan {
@@ -239,41 +210,13 @@ pub(super) fn plan(
         options: options.clone(),
         aim,
         report,
-        files,
-        head,
+        course,
     };
     if !plan.may_begin() {
-        plan.report.head = head_uuid(db, &history, head)?;
+        plan.report.head = head_uuid(db, history, plan.course.head)?;
         plan.report.conversation_moved = false;
         plan.report.removed_prompt = None;
         plan.report.stale_phases.clear();
     }
     Ok(plan)
-}
-
-/// Refuses where checkpoints are off, and while a call is open.
-fn check_may(
-    db: &Connection,
-    session: &SessionRow,
-    history: &History,
-    options: &RewindOptions,
-    files: &FileOptions,
-) -> Result<()> {
-    let is_on = files.enabled && sessions::has_file_checkpoints(db, session.id)?;
-    if options.restore.files() && !is_on {
-        return Err(Error::NotEnabled);
-    }
-    if options.while_pending {
-        return Ok(());
-    }
-    let pending = pending_of(calls(db, session, history)?);
-    let Some(first) = pending.first() else {
-        return Ok(());
-    };
-    Err(Error::Conflict(format!(
-        "{} tool call(s) of the session have no result, the first is `{}` ({}); settle them, or go on while they are pending",
-        pending.len(),
-        first.id,
-        first.name
-    )))
 }

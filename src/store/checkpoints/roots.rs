@@ -11,6 +11,7 @@ use crate::store::history::History;
 use crate::tables::file_states::PathRow;
 use crate::tables::sessions::SessionRow;
 use crate::tables::{operations, roots, sessions};
+use crate::workspace::folders;
 
 impl Files {
     /// The folders within which the session's files may be rewound, without links.
@@ -43,15 +44,9 @@ impl Files {
 
 /// A folder that is there, without links.
 pub(super) fn real_folder(base: Option<&Path>, folder: &Path) -> Result<PathBuf> {
-    let path = resolve(base, folder)?;
-    let real = path
-        .canonicalize()
-        .map_err(|error| Error::io("opening", folder, error))?;
-    if !real.is_dir() {
-        let why = "it is no folder";
-        return Err(Error::invalid(folder.display().to_string(), why));
-    }
-    Ok(real)
+    let real = folders::real_folder(&resolve(base, folder)?);
+    let real = real.map_err(|error| Error::io("opening", folder, error))?;
+    real.ok_or_else(|| Error::invalid(folder.display().to_string(), "it is no folder"))
 }
 
 /// The folder that relative paths of a session are seen from.

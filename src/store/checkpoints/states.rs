@@ -41,9 +41,7 @@ impl Found {
         };
         match present {
             Present::Absent => {}
-            Present::File {
-                bytes, mode, links, ..
-            } => {
+            Present::File { bytes, mode, links } => {
                 let known = known(blake3::hash(&bytes).as_bytes())?;
                 found.state = StateRow::File {
                     blob: known.unwrap_or(NO_BLOB),
@@ -53,7 +51,7 @@ impl Found {
                     .then(|| format!("the file has {links} names; a rewind would part them"));
                 found.bytes = Some(bytes);
             }
-            Present::TooLarge { len, .. } => {
+            Present::TooLarge { len } => {
                 let why = format!("too large: {len} bytes");
                 found.obstacle = Some(format!("what is there now is not kept: {why}"));
                 found.state = StateRow::NotKept { why };
@@ -102,7 +100,8 @@ impl Found {
         self.bytes = None;
     }
 
-    pub(super) fn is_file(&self) -> bool {
+    /// Whether a file was found, and its content may be kept.
+    pub(super) fn has_content(&self) -> bool {
         matches!(self.state, StateRow::File { .. })
     }
 
@@ -120,18 +119,6 @@ impl Found {
             (state, _) => Ok(state.clone()),
         }
     }
-}
-
-/// The parent folders of a path that are not there, innermost first.
-pub(super) fn missing_folders(path: &Path) -> u32 {
-    let mut missing = 0;
-    for folder in path.ancestors().skip(1) {
-        if folder.symlink_metadata().is_ok() {
-            break;
-        }
-        missing += 1;
-    }
-    missing
 }
 
 /// The `count` innermost folders that a path lies in, innermost first.

@@ -117,7 +117,6 @@ impl Files {
                 &self.session,
                 &options.rewind,
                 Aim::Take(Box::new(taken)),
-                true,
             )
         })
     }

@@ -2,17 +2,18 @@
 //!
 //! What could change must be known before: the contents of the files in bounds are kept ahead, once,
 //! and later scans read only what changed since. What lay outside the bounds is told, by number. If
-//! the process dies while the command runs, settling the call compares what is there then.
+//! the process dies while the command runs, settling the call compares what is there then, and goes
+//! no further than the watch did.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::Files;
 use super::capture::Capture;
-use super::covered::Outside;
+use super::reach::Reach;
 use super::roots::{real_folder, roots_of};
+use super::{Files, covered};
 use crate::db::Tx;
 use crate::error::{Error, Result};
 use crate::model::{NotCovered, ToolRef, WatchOptions, Watched};
@@ -23,17 +24,16 @@ use crate::store::{Store, blobs as contents};
 use crate::tables::blobs;
 use crate::tables::file_states::{PathRow, StateRow, os_bytes};
 use crate::tables::watched_calls::{self, WatchRow};
-use crate::workspace::excludes::Excludes;
 use crate::workspace::present::{Present, look};
 use crate::workspace::scan::changes::Kind;
-use crate::workspace::scan::{Content, Entry, ScanLimits, Scanned, What, scan};
+use crate::workspace::scan::{Content, Entry, Scanned, What, scan};
 
 /// A command that is being watched.
 #[derive(Debug)]
 pub struct Watch {
     session: Session,
     call: ToolRef,
-    options: WatchOptions,
+    reach: Reach,
     scans: Vec<Scanned>,
 }
 
@@ -55,17 +55,21 @@ impl Files {
         let roots = self.watched_roots(options)?;
         // Run again after its watcher died: what the first run left is recorded first.
         session.write(|tx| finish_open(tx, &call.id))?;
+        let reach = Reach::of(options, session.store().file_options());
         let mut scans = Vec::new();
         for root in roots {
             let store = session.store();
             let last = store.db().read(|db| last_scan(db, &root))?;
             // Looking takes its time: the other writers need not wait for it.
-            let mut before = look_over(store, &root, options, last.as_ref())?;
+            let mut before = look_over(store, &root, &reach, last.as_ref())?;
             session.write(|tx| {
-                keep_unread(tx, &mut before, options)?;
+                keep_unread(tx, &mut before, &reach)?;
                 let row = WatchRow {
                     root: PathRow::of(&root),
                     scan: before.pack(),
+                    options: Some(reach.text()),
+                    agent: call.agent.clone(),
+                    prompt_id: call.prompt_id.clone(),
                 };
                 watched_calls::begin(tx.tx(), tx.row()?.id, &call.id, &row)?;
                 watched_calls::save_scan(tx.tx(), &row.root, &row.scan)?;
@@ -76,7 +80,7 @@ impl Files {
         Ok(Watch {
             session,
             call,
-            options: options.clone(),
+            reach,
             scans,
         })
     }
@@ -126,7 +130,7 @@ impl Watch {
         let mut watched = Watched::default();
         for before in &self.scans {
             let store = self.session.store();
-            let after = look_over(store, before.root(), &self.options, Some(before))?;
+            let after = look_over(store, before.root(), &self.reach, Some(before))?;
             let done = self.session.write(|tx| {
                 let row = PathRow::of(before.root());
                 let open = watched_calls::open(tx.tx(), tx.row()?.id, &self.call.id)?;
@@ -136,7 +140,7 @@ impl Watch {
                     false => last_scan(tx.tx(), before.root())?,
                 };
                 let from = from.as_ref().unwrap_or(before);
-                finish(tx, &self.call, from, after, &self.options)
+                finish(tx, &self.call, from, after, &self.reach)
             })?;
             watched.changed.extend(done.changed);
             watched.not_covered.extend(done.not_covered);
@@ -145,14 +149,21 @@ impl Watch {
     }
 }
 
-/// Ends the watches of a call whose process died: what is there now is taken for what it left.
+/// Ends the watches of a call whose process died, as far as they reached: what is there now is taken
+/// for what it left.
 pub(super) fn finish_open(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<()> {
     for row in watched_calls::open(tx.tx(), tx.row()?.id, tool_use_id)? {
-        let root = row.root.path();
+        let (root, store) = (row.root.path(), tx.store());
         if let Some(before) = Scanned::unpack(root, &row.scan) {
-            let (call, options) = (ToolRef::new(tool_use_id), WatchOptions::new());
-            let after = look_over(tx.store(), before.root(), &options, Some(&before))?;
-            finish(tx, &call, &before, after, &options)?;
+            let options = row.options.as_deref();
+            let reach = Reach::read(options, store.file_options(), store.path())?;
+            let call = ToolRef {
+                id: tool_use_id.to_owned(),
+                agent: row.agent,
+                prompt_id: row.prompt_id,
+            };
+            let after = look_over(store, before.root(), &reach, Some(&before))?;
+            finish(tx, &call, &before, after, &reach)?;
         }
     }
     Ok(())
@@ -163,10 +174,10 @@ fn finish(
     call: &ToolRef,
     before: &Scanned,
     mut after: Scanned,
-    options: &WatchOptions,
+    reach: &Reach,
 ) -> Result<Watched> {
     let (db, root) = (tx.tx(), before.root());
-    keep_unread(tx, &mut after, options)?;
+    keep_unread(tx, &mut after, reach)?;
     let capture = Capture::of_watch(tx, call.clone())?;
     let changes = Scanned::changes(before, &after);
     let made: Vec<&Path> = changes
@@ -191,12 +202,7 @@ fn finish(
         watched.changed.push(path);
     }
     watched.not_covered = outside(&after, changes.unsure);
-    let told: Vec<Outside> = watched
-        .not_covered
-        .iter()
-        .map(|one| (one.what.clone(), one.count, one.reason.clone()))
-        .collect();
-    let told = serde_json::json!(told).to_string();
+    let told = covered::text(&watched.not_covered);
     let row = PathRow::of(root);
     watched_calls::end(db, tx.row()?.id, &call.id, &row, &told)?;
     watched_calls::save_scan(db, &row, &after.pack())?;
@@ -212,25 +218,14 @@ fn last_scan(db: &Connection, root: &Path) -> Result<Option<Scanned>> {
     Ok(packed.and_then(|packed| Scanned::unpack(root.to_owned(), &packed)))
 }
 
-/// How far a scan goes.
-fn limits(store: &Store, options: &WatchOptions) -> ScanLimits {
-    let most = store.file_options().max_file_bytes;
-    ScanLimits {
-        files: options.max_files,
-        bytes: options.max_bytes,
-        file_bytes: options.max_file_bytes.min(most),
-    }
-}
-
 /// Scans a root.
 fn look_over(
     store: &Store,
     root: &Path,
-    options: &WatchOptions,
+    reach: &Reach,
     cache: Option<&Scanned>,
 ) -> Result<Scanned> {
-    let excluded = options.exclude.iter().chain(&store.file_options().exclude);
-    let (excludes, limits) = (Excludes::new(excluded)?, limits(store, options));
+    let (excludes, limits) = (reach.excludes()?, reach.limits());
     match scan(root, &excludes, limits, cache, &store.own_files()) {
         // It was removed: nothing is left of it.
         Err(error) if error.kind() == io::ErrorKind::NotFound && cache.is_some() => {
@@ -241,12 +236,8 @@ fn look_over(
 }
 
 /// Keeps the contents that are not kept yet.
-fn keep_unread(
-    tx: &SessionTx<'_, '_>,
-    scanned: &mut Scanned,
-    options: &WatchOptions,
-) -> Result<()> {
-    let most = limits(tx.store(), options).file_bytes;
+fn keep_unread(tx: &SessionTx<'_, '_>, scanned: &mut Scanned, reach: &Reach) -> Result<()> {
+    let most = reach.limits().file_bytes;
     let unread: Vec<PathBuf> = scanned.unread().map(Path::to_owned).collect();
     for path in unread {
         if let Present::File { bytes, .. } = look(&scanned.root().join(&path), most) {

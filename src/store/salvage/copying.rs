@@ -11,7 +11,7 @@ use super::looking::Look;
 use super::order::out_of_order;
 use super::placing::Missing;
 use super::unread::Unread;
-use super::whole::{is_whole_blob, is_whole_mark, is_whole_message, is_whole_note};
+use super::whole::{is_whole_blob, is_whole_mark, is_whole_message, is_whole_note, is_whole_watch};
 use crate::db::{Remains, Tx};
 use crate::error::{Error, Result};
 use crate::tables::salvage::{self, Put, Read, Table};
@@ -211,6 +211,7 @@ impl<'a> Copying<'a> {
             "blobs" => !is_whole_blob(value),
             "listing_marks" => !is_whole_mark(value),
             "scratchpad" => !is_whole_note(value),
+            "watched_calls" => !is_whole_watch(value),
             _ => false,
         };
         if flaw {

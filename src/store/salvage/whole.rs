@@ -3,6 +3,7 @@
 use rusqlite::types::Value;
 
 use crate::store::blobs::unpack;
+use crate::store::checkpoints::is_reach;
 use crate::transcript::listing::Tally;
 use crate::transcript::reading::Reading;
 
@@ -42,6 +43,11 @@ pub(super) fn is_whole_mark<'v>(value: impl Fn(&str) -> Option<&'v Value>) -> bo
 /// Whether a note's value is one.
 pub(super) fn is_whole_note<'v>(value: impl Fn(&str) -> Option<&'v Value>) -> bool {
     text(value("value")).is_none_or(is_json)
+}
+
+/// Whether it is known what a watch is to leave out.
+pub(super) fn is_whole_watch<'v>(value: impl Fn(&str) -> Option<&'v Value>) -> bool {
+    text(value("options")).is_none_or(is_reach)
 }
 
 fn is_json(text: &str) -> bool {

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use super::copies;
 use crate::error::{Error, Result};
 use crate::model::{SearchHit, SearchQuery, SearchRole, Snippet};
+use crate::store::conversation::main_line;
 use crate::store::history::History;
 use crate::store::way::way_to;
 use crate::tables::messages::{self, Place};
@@ -224,7 +225,8 @@ impl<'q> Judge<'q> {
             let history = History::of(self.db, &session.row, &hit.subpath)?;
             let head = transcripts::head(self.db, session.row.id, &hit.subpath)?;
             let mut ids = HashSet::new();
-            way_to(self.db, &history, head, |rows, _, place| {
+            let (rows, line) = main_line(self.db, &history, 0)?;
+            way_to(self.db, &history, (&rows, &line), head, |place| {
                 ids.insert(rows[place].id);
                 Ok(())
             })?;

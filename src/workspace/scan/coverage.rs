@@ -4,6 +4,7 @@ use std::fs;
 
 use super::tests::{ALL, ground, in_words};
 use super::*;
+use crate::workspace::present::file_id;
 
 fn paths(scanned: &Scanned) -> Vec<&str> {
     let entries = scanned.entries().iter();
@@ -154,10 +155,7 @@ fn patterns_the_stores_files_and_what_is_no_file_are_left_out_and_counted() {
         ground.write(path, "x");
     }
     let _socket = std::os::unix::net::UnixListener::bind(ground.at("socket")).unwrap();
-    let own = match look(&ground.at("store.db"), 10) {
-        Present::File { id, .. } => id,
-        other => panic!("{other:?}"),
-    };
+    let own = file_id(&ground.at("store.db")).unwrap();
     let scanned = scan(ground.root(), &ground.excludes, ALL, None, &[own]).unwrap();
     assert_eq!(paths(&scanned), ["a", "sub"]);
     let right = Uncovered {

@@ -18,7 +18,7 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 use turnkeep::{
     AppendOptions, Durability, Error, ForkOptions, NewMessage, NewSession, OpenOptions, Salvaged,
-    Session, SessionFilter, SessionInfo, SessionKey, Store,
+    Session, SessionFilter, SessionInfo, SessionKey, Store, WatchOptions,
 };
 
 use crate::kit::{all_sessions, exported, fixture_path, import};

@@ -121,3 +121,32 @@ fn what_an_import_lost_comes_back_with_the_next_one() {
     assert_eq!(report.new_entries, 2, "{report:?}");
     assert_eq!(store.verify().unwrap().findings, []);
 }
+
+#[test]
+fn an_open_watch_is_saved_with_what_it_leaves_out_or_not_at_all() {
+    let work = tempfile::tempdir().unwrap();
+    let victim = Victim::with(|store| {
+        let session = desk(store, 1, 1);
+        for call in ["toolu_1", "toolu_2"] {
+            let options = WatchOptions::new().root(work.path()).exclude("*.pem");
+            drop(session.files().watch(call, &options).unwrap());
+        }
+    });
+    let options = "SELECT tool_use_id, json_extract(options, '$.exclude[0]') FROM watched_calls";
+    let damaged = victim.damaged(|_| {});
+    let conn = Connection::open(damaged.from()).unwrap();
+    conn.execute(
+        "UPDATE watched_calls SET options = replace(options, 'exclude', 'exclud1')
+         WHERE tool_use_id = 'toolu_2'",
+        [],
+    )
+    .unwrap();
+    drop(conn);
+    let (salvaged, _) = damaged.salvage();
+    assert_eq!(salvaged.lost.len(), 1, "{:?}", salvaged.lost);
+    assert!(salvaged.lost[0].starts_with("watched_calls: row"));
+    let saved: (String, String) = reading(&damaged.to())
+        .query_row(options, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    assert_eq!(saved, ("toolu_1".to_owned(), "*.pem".to_owned()));
+}
