@@ -30,13 +30,13 @@ fn fill(store: &Store) -> Vec<Said> {
                 _ if at % 200 == 7 => format!("the zebra {at}"),
                 _ if at % 8 == 3 => format!("a myValue of {at}"),
                 5 if session == 0 => "quokka".to_owned(),
-                _ if at % 2 == 0 => format!("order {at} Ördnung"),
+                _ if at.is_multiple_of(2) => format!("order {at} Ördnung"),
                 _ => format!("plain {at}"),
             };
             all.push(Said {
                 uuid: format!("u{at}"),
                 session,
-                is_prompt: at % 3 > 0,
+                is_prompt: !at.is_multiple_of(3),
                 text,
                 time: number * 3 + session,
             });
