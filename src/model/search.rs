@@ -96,7 +96,8 @@ impl SearchQuery {
         self
     }
 
-    /// The best ones first, of the 10,000 that were stored last.
+    /// The best ones first, of the 10,000 that were stored last. Of beginnings of up to three letters
+    /// with which words of one in sixteen messages or more begin, those among the last 4,000 messages.
     pub fn ranked(mut self) -> Self {
         self.is_ranked = true;
         self

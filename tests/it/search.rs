@@ -382,7 +382,7 @@ fn the_best_come_first_if_asked_for_and_their_pages_fit_together() {
 }
 
 #[test]
-fn forks_do_not_multiply_what_is_found() {
+fn forks_do_not_multiply_what_is_found_b59() {
     let test = TestStore::new();
     let session = test.session();
     let prompt = say(&session, "needle in the origin");

@@ -1,5 +1,6 @@
 //! Search: what is found, page by page, the newest or the best first.
 
+mod best;
 mod copies;
 mod index;
 mod judge;
@@ -7,13 +8,14 @@ mod newest;
 
 use rusqlite::Connection;
 
+use self::best::best;
 use self::judge::Judge;
 use self::newest::newest;
 use super::Store;
 use crate::error::{Error, Result};
 use crate::model::search::At;
 use crate::model::{SearchCursor, SearchHit, SearchPage, SearchQuery};
-use crate::tables::search::{self, Asked, Hit};
+use crate::tables::search;
 use crate::transcript::search::ask::{Term, terms};
 
 /// How many hits a page has if nothing is said.
@@ -101,33 +103,3 @@ fn page(db: &Connection, query: &SearchQuery, terms: &[Term]) -> Result<SearchPa
 }
 
 type Found = (Vec<SearchHit>, Option<SearchCursor>);
-
-/// A page of those that answer best.
-fn best(
-    db: &Connection,
-    asked: &Asked<'_>,
-    judge: &mut Judge<'_>,
-    (last, shown): (i64, usize),
-    limit: usize,
-) -> Result<Found> {
-    let expression = search::expression(asked).unwrap_or_default();
-    let mut ids = search::best(db, &expression, (1, last), RANKED)?;
-    ids.sort_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0)));
-    let mut hits: Vec<SearchHit> = Vec::new();
-    for (place, (id, score)) in ids.iter().enumerate().skip(shown) {
-        let Some(hit) = Hit::find(db, *id)? else {
-            continue;
-        };
-        let Some(judged) = judge.judge(hit)? else {
-            continue;
-        };
-        if hits.len() == limit {
-            let at = At::Best { last, shown: place };
-            return Ok((hits, Some(SearchCursor { at })));
-        }
-        let mut hit = judge.show(judged)?;
-        hit.score = Some(*score);
-        hits.push(hit);
-    }
-    Ok((hits, None))
-}

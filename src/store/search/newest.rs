@@ -75,7 +75,8 @@ pub(super) fn newest(
     page.shown(judge)
 }
 
-fn is_short(term: &Term) -> bool {
+/// Whether the index is slow to tell what begins so.
+pub(super) fn is_short(term: &Term) -> bool {
     let last_is_short = |words: &Vec<String>| {
         let last = words.last();
         last.is_some_and(|word| word.chars().count() <= SHORT)

@@ -27,21 +27,11 @@ pub(crate) struct Found {
 
 /// Looks for terms in a text.
 pub(crate) fn find(text: &str, terms: &[Term]) -> Found {
-    let text = beginning(text);
-    let mut placed = Vec::new();
-    each_word(text, |word, at| {
-        placed.push(Placed {
-            word: word.to_owned(),
-            humps: humps(&text[at.clone()]),
-            at,
-        });
-    });
+    let placed = placed(beginning(text));
     let mut found = Found::default();
     for (number, term) in terms.iter().enumerate() {
         let before = found.places.len();
-        for at in 0..placed.len() {
-            found.places.extend(stands_at(&placed, at, term));
-        }
+        found.places.extend(places(&placed, term));
         found.terms |= u64::from(found.places.len() > before) << number;
     }
     found.places.sort_by_key(|place| (place.start, place.end));
@@ -53,6 +43,57 @@ pub(crate) fn find(text: &str, terms: &[Term]) -> Found {
         joins
     });
     found
+}
+
+/// How often each term stands somewhere, and how many words there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) of_terms: Vec<usize>,
+    pub(crate) words: usize,
+}
+
+impl Counts {
+    /// Of no text.
+    pub(crate) fn none(terms: usize) -> Self {
+        Self {
+            of_terms: vec![0; terms],
+            words: 0,
+        }
+    }
+
+    /// Adds those of another text.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (count, more) in self.of_terms.iter_mut().zip(&other.of_terms) {
+            *count += more;
+        }
+        self.words += other.words;
+    }
+}
+
+/// Counts terms in a text.
+pub(crate) fn count(text: &str, terms: &[Term]) -> Counts {
+    let placed = placed(beginning(text));
+    let of_terms = terms.iter().map(|term| places(&placed, term).count());
+    Counts {
+        of_terms: of_terms.collect(),
+        words: placed.len(),
+    }
+}
+
+fn placed(text: &str) -> Vec<Placed> {
+    let mut placed = Vec::new();
+    each_word(text, |word, at| {
+        placed.push(Placed {
+            word: word.to_owned(),
+            humps: humps(&text[at.clone()]),
+            at,
+        });
+    });
+    placed
+}
+
+fn places<'p>(placed: &'p [Placed], term: &'p Term) -> impl Iterator<Item = Range<usize>> + 'p {
+    (0..placed.len()).filter_map(|at| stands_at(placed, at, term))
 }
 
 /// As much of a text as is indexed.

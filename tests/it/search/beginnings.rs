@@ -110,6 +110,12 @@ fn they_are_found_wherever_they_are_looked_for() {
         };
         let query = || SearchQuery::new(text);
         assert_eq!(pages(&test.store, query), uuids(&holds), "{text}");
+        let sorted = |mut uuids: Vec<String>| {
+            uuids.sort();
+            uuids
+        };
+        let ranked = pages(&test.store, || query().ranked());
+        assert_eq!(sorted(ranked), sorted(uuids(&holds)), "{text} ranked");
         let of_project = || query().project("p1");
         let wanted = uuids(&|said| said.session == 1 && holds(said));
         assert_eq!(pages(&test.store, of_project), wanted, "{text} of p1");
@@ -121,5 +127,42 @@ fn they_are_found_wherever_they_are_looked_for() {
         let wanted = uuids(&|said| said.text.contains("1207") && holds(said));
         let both = || SearchQuery::new(both.as_str());
         assert_eq!(pages(&test.store, both), wanted, "{text} and more");
+    }
+}
+
+#[test]
+fn the_best_of_an_old_time_are_found_however_many_are_newer() {
+    let test = TestStore::new();
+    let session = test.session();
+    let said = |number: usize| Said {
+        uuid: format!("u{number}"),
+        session: 0,
+        is_prompt: true,
+        text: match number {
+            50 => "order order order".to_owned(),
+            _ => format!("one order more than {number}"),
+        },
+        time: number,
+    };
+    let entries: Vec<String> = (0..11_500).map(|number| entry(&said(number))).collect();
+    session
+        .write(|tx| tx.append_entries(&entries, &Default::default()))
+        .unwrap();
+    let store = &test.store;
+    store
+        .index_search(std::time::Duration::from_secs(60))
+        .unwrap();
+    for text in ["order", "or*"] {
+        let query = || SearchQuery::new(text).ranked();
+        // 2026-01-01T00:01:40Z: the first hundred.
+        let old = store.search(&query().until_ms(1_767_225_700_000)).unwrap();
+        assert_eq!(old.hits[0].uuid.as_deref(), Some("u50"), "{text}");
+        assert_eq!(old.hits.len(), 20);
+        let new = store.search(&query()).unwrap();
+        assert!(
+            new.hits
+                .iter()
+                .all(|hit| hit.uuid.as_deref() != Some("u50"))
+        );
     }
 }
