@@ -4,7 +4,9 @@
 use std::fs;
 
 use rusqlite::Connection;
-use turnkeep::{FileOptions, Session, Settle, Store, ToolRef, WatchOptions};
+use turnkeep::{
+    FileAction, FileOptions, Restore, RewindOptions, Session, Settle, Store, ToolRef, WatchOptions,
+};
 
 use crate::file_watch::{Desk, desk};
 use crate::kit::Turnkeep;
@@ -218,4 +220,40 @@ fn a_call_that_watches_several_roots_ends_none_of_its_own_watches() {
         .map(|path| path.rsplit('/').next().unwrap())
         .collect();
     assert_eq!(names, ["a.txt", "a.txt", "o.txt"]);
+}
+
+#[test]
+fn a_rewind_keeps_no_secret_for_its_undo_and_touches_none() {
+    let desk = desk();
+    let store = Store::open(desk.store.path()).unwrap();
+    let store = store.with_files(FileOptions::new().exclude(".env"));
+    let session = store.sessions().get(desk.session.key()).unwrap();
+    let point = desk.point.clone();
+    // A new one, one whose call never ended, and one that was there: nothing of them is known.
+    fs::write(desk.path("sub/.env"), "OLD=1\n").unwrap();
+    let files = session.files();
+    files.before("toolu_1", [".env", "sub/.env"]).unwrap();
+    fs::write(desk.path(".env"), "TOKEN=1\n").unwrap();
+    fs::write(desk.path("sub/.env"), "NEW=1\n").unwrap();
+    files.after("toolu_1", [".env", "sub/.env"]).unwrap();
+    for session in [session, by_another(&desk)] {
+        let options = RewindOptions::to(&point)
+            .restore(Restore::Files)
+            .force(true)
+            .while_pending(true);
+        let plan = session.plan_rewind(&options).unwrap();
+        for file in &plan.report().files {
+            let left = [FileAction::Refused, FileAction::NotCovered];
+            assert!(left.contains(&file.action), "{file:?}");
+        }
+        let mut reasons = plan.report().files.iter();
+        let said = reasons.any(|file| file.reason.as_deref().unwrap().contains("it is excluded"));
+        assert!(said, "{:?}", plan.report().files);
+        session.rewind(&plan).unwrap();
+        assert_eq!(fs::read(desk.path(".env")).unwrap(), b"TOKEN=1\n");
+        let sql = sql(&desk);
+        for content in [&b"TOKEN=1\n"[..], b"OLD=1\n", b"NEW=1\n"] {
+            assert!(!keeps(&sql, content));
+        }
+    }
 }

@@ -15,7 +15,7 @@ pub struct Desk {
     pub folder: tempfile::TempDir,
     pub store: Store,
     pub session: Session,
-    point: String,
+    pub point: String,
 }
 
 pub fn desk() -> Desk {

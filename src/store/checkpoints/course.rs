@@ -21,6 +21,7 @@ use crate::store::tools::{calls, pending_of};
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::sessions::SessionRow;
 use crate::tables::transcripts;
+use crate::workspace::excludes::Excludes;
 
 /// The session that is rewound, as it was read.
 pub(super) struct Ground {
@@ -84,6 +85,7 @@ impl Ground {
                 roots,
                 own_files: store.own_files(),
                 options: store.file_options(),
+                excludes: Excludes::new(&store.file_options().exclude)?,
                 force: options.force,
                 counts_lines,
                 only: only

@@ -16,7 +16,7 @@ use crate::workspace::excludes::Excludes;
 use crate::workspace::present::{FileId, Present, file_id, look};
 
 /// Why the content of a secret is not kept.
-const EXCLUDED: &str = "excluded";
+pub(super) const EXCLUDED: &str = "excluded";
 
 /// The bounds of a capture.
 pub(super) struct Keeper {

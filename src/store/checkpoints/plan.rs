@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::changes::{is_behind, is_copy, is_since, without_undone};
+use super::keeping::EXCLUDED;
 use super::paths::innermost_root;
 use super::points::Point;
 use super::states::{Found, inner_folders};
@@ -19,6 +20,7 @@ use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::{PathRow, StateRow};
+use crate::workspace::excludes::Excludes;
 use crate::workspace::folders::is_empty_folder;
 use crate::workspace::lines::count_changed;
 use crate::workspace::path::is_within;
@@ -77,6 +79,8 @@ pub(super) struct Bounds<'a> {
     pub(super) roots: Vec<PathBuf>,
     pub(super) own_files: Vec<FileId>,
     pub(super) options: &'a FileOptions,
+    /// What is not to be kept, so that nothing of it can be given back.
+    pub(super) excludes: Excludes,
     pub(super) force: bool,
     pub(super) only: Vec<PathBuf>,
     /// Whether the lines that come and go are counted.
@@ -247,6 +251,10 @@ fn judge_one(
         },
         None => None,
     };
+    if is_secret(&file, wanted.expected.as_ref(), relative, bounds) {
+        let why = "it is excluded: what is there is not kept, so it could not be given back";
+        return verdict(file, FileAction::Refused, why);
+    }
     if let Some(obstacle) = file.found.obstacle.clone() {
         return verdict(file, FileAction::Refused, &obstacle);
     }
@@ -273,6 +281,19 @@ fn judge_one(
         _ => FileAction::Restore,
     };
     Ok(file)
+}
+
+/// Whether to put the file back would keep what is excluded. What the session left there, and is kept,
+/// is no secret.
+fn is_secret(
+    file: &PlannedFile,
+    expected: Option<&StateRow>,
+    relative: &Path,
+    bounds: &Bounds<'_>,
+) -> bool {
+    let is_known = expected.is_some_and(|left| left.is(file.found.state()));
+    let was_excluded = matches!(expected, Some(StateRow::NotKept { why }) if why == EXCLUDED);
+    file.found.has_content() && !is_known && (was_excluded || bounds.excludes.matches(relative))
 }
 
 /// The folders that files are reached through, each opened once.
