@@ -303,20 +303,26 @@ pub(crate) fn tool_of(db: &Connection, call: i64) -> Result<Option<String>> {
         .optional()
 }
 
+/// What a change `l`, by which a path lost a file or its content, must be for that to have become what
+/// the change ?1 left: no file that came to be only behind it.
+const FED: &str =
+    "l.before_state = 'file' AND l.after_state IS NOT NULL AND l.after_blob IS NOT l.before_blob
+    AND NOT EXISTS (SELECT 1 FROM file_changes b WHERE b.path = l.path AND b.path_raw IS l.path_raw
+        AND b.id > ?1 AND b.id < l.id AND b.before_state = 'absent')";
+
 /// The changes of a change's call or turn by which a path lost its file, or its content: those of the
 /// call first, and the newest of them.
 pub(crate) fn losses(db: &Connection, change: &ChangeRow, limit: usize) -> Result<Vec<ChangeRow>> {
     let sql = format!(
-        "SELECT {CHANGE} FROM file_changes
-         WHERE session = ?1 AND (tool_use_id = ?2 OR turn = ?3) AND id <> ?4
-           AND before_state = 'file' AND after_state IS NOT NULL AND after_blob IS NOT before_blob
-         ORDER BY tool_use_id IS NOT ?2, after_state <> 'absent', id DESC LIMIT ?5"
+        "SELECT {CHANGE} FROM file_changes l
+         WHERE session = ?2 AND (tool_use_id = ?3 OR turn = ?4) AND id <> ?1 AND {FED}
+         ORDER BY tool_use_id IS NOT ?3, after_state <> 'absent', id DESC LIMIT ?5"
     );
     let values = params![
+        change.id,
         change.session,
         change.tool_use_id,
         change.turn,
-        change.id,
         i64::try_from(limit).unwrap_or(i64::MAX)
     ];
     db.prepare_cached(&sql)?
@@ -327,20 +333,19 @@ pub(crate) fn losses(db: &Connection, change: &ChangeRow, limit: usize) -> Resul
 /// The change nearest to another one, of its call or its turn, by which another path lost this content.
 pub(crate) fn lost(db: &Connection, change: &ChangeRow, blob: i64) -> Result<Option<ChangeRow>> {
     let sql = format!(
-        "SELECT {CHANGE} FROM file_changes
-         WHERE before_blob = ?1 AND session = ?2 AND (tool_use_id = ?3 OR turn = ?4)
-           AND after_state IS NOT NULL AND after_blob IS NOT before_blob
-           AND (path <> ?5 OR path_raw IS NOT ?6)
-         ORDER BY tool_use_id IS NOT ?3, abs(id - ?7) LIMIT 1"
+        "SELECT {CHANGE} FROM file_changes l
+         WHERE before_blob = ?5 AND session = ?2 AND (tool_use_id = ?3 OR turn = ?4)
+           AND (path <> ?6 OR path_raw IS NOT ?7) AND {FED}
+         ORDER BY tool_use_id IS NOT ?3, abs(id - ?1) LIMIT 1"
     );
     let values = params![
-        blob,
+        change.id,
         change.session,
         change.tool_use_id,
         change.turn,
+        blob,
         change.path.text,
-        change.path.raw,
-        change.id
+        change.path.raw
     ];
     db.prepare_cached(&sql)?
         .query_row(values, from_row)

@@ -150,6 +150,25 @@ fn a_watched_move_takes_lines_along() {
 }
 
 #[test]
+fn moves_in_the_turn_that_wrote_the_lines_lead_back_to_who_wrote_them() {
+    for moves in 1..5 {
+        let desk = Desk::new();
+        let session = desk.session("a");
+        desk.prompt(&session, "write, then move");
+        let first = desk.write(&session, &[("f0", Some(b"1\n2\n3\n"))]);
+        let second = desk.write(&session, &[("f0", Some(b"1\ntwo\n3\n"))]);
+        for number in 0..moves {
+            watched(&desk, &session, &format!("mv{number}"), || {
+                let (from, to) = (format!("f{number}"), format!("f{}", number + 1));
+                fs::rename(desk.path(&from), desk.path(&to)).unwrap();
+            });
+        }
+        let wanted = [("1", &*first), ("two", &second), ("3", &first)];
+        assert_blame(&desk, &format!("f{moves}"), &wanted);
+    }
+}
+
+#[test]
 fn a_file_that_is_moved_onto_another_brings_its_lines() {
     let desk = Desk::new();
     let session = desk.session("a");
