@@ -215,6 +215,9 @@ fn watch(call: &Call, id: &str, watching: &Watching) -> Outcome {
                 outside.count, outside.reason
             )?;
         }
+        for warning in &watched.warnings {
+            writeln!(err, "note: {}", harmless_line(warning))?;
+        }
     }
     Ok(match exit_code(status) {
         0 => Done::All,

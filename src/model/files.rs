@@ -245,6 +245,10 @@ pub struct Watched {
     /// The files that it created, changed, moved or deleted; a moved one under both names.
     #[serde(serialize_with = "paths")]
     pub changed: Vec<PathBuf>,
-    /// What lay outside the bounds.
+    /// What lay outside the bounds, or was being changed by another call.
     pub not_covered: Vec<super::NotCovered>,
+    /// What others did meanwhile: files that they changed, which are recorded as theirs and not as this
+    /// call's, and commands of theirs that were watched in the same folder, whose doings cannot be told
+    /// from this one's.
+    pub warnings: Vec<String>,
 }

@@ -4,6 +4,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::file_states::{PathRow, StateRow};
+use super::watched_calls::Since;
 use crate::db::Tx;
 
 /// A change as stored.
@@ -214,6 +215,34 @@ pub(crate) fn of_path(db: &Connection, path: &PathRow, from: i64) -> Result<Vec<
         "SELECT {CHANGE} FROM file_changes WHERE path = ?1 AND path_raw IS ?2 AND id >= ?3 ORDER BY id"
     ))?
     .query_map(params![path.text, path.raw, from], from_row)?
+    .collect()
+}
+
+/// The newest change of any file.
+pub(crate) fn newest(db: &Connection) -> Result<i64> {
+    db.prepare_cached("SELECT coalesce(max(id), 0) FROM file_changes")?
+        .query_row([], |row| row.get(0))
+}
+
+/// The changes of a path that calls other than this one made since a moment, or were making then: those
+/// begun within `at_work_ms` before it whose end is not recorded. Imported ones are not among them.
+pub(crate) fn meanwhile(
+    db: &Connection,
+    path: &PathRow,
+    (session, tool_use_id): (i64, &str),
+    since: Since,
+    at_work_ms: i64,
+) -> Result<Vec<ChangeRow>> {
+    db.prepare_cached(&format!(
+        "SELECT {CHANGE} FROM file_changes
+         WHERE path = ?1 AND path_raw IS ?2 AND (session <> ?3 OR tool_use_id IS NOT ?4) AND source <> 'import'
+           AND (id > ?5 OR after_ms >= ?6 OR (after_state IS NULL AND before_ms >= ?6 - ?7))
+         ORDER BY id"
+    ))?
+    .query_map(
+        params![path.text, path.raw, session, tool_use_id, since.change, since.at_ms, at_work_ms],
+        from_row,
+    )?
     .collect()
 }
 

@@ -14,13 +14,22 @@ pub(crate) struct WatchRow {
     pub(crate) options: Option<String>,
     pub(crate) agent: Option<String>,
     pub(crate) prompt_id: Option<String>,
+    /// The newest change, and the time, when the scan was begun; `None` where an earlier release did.
+    pub(crate) since: Option<Since>,
+}
+
+/// A moment: the newest change of any file, and the time in epoch milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Since {
+    pub(crate) change: i64,
+    pub(crate) at_ms: i64,
 }
 
 /// Notes that a call is watched from now on.
 pub(crate) fn begin(tx: &Tx<'_>, session: i64, tool_use_id: &str, row: &WatchRow) -> Result<()> {
     tx.prepare_cached(
-        "INSERT INTO watched_calls (session, tool_use_id, root, root_raw, scan, options, agent, prompt_id, at_ms)
-         VALUES (:session, :tool_use_id, :root, :root_raw, :scan, :options, :agent, :prompt_id, :at_ms)",
+        "INSERT INTO watched_calls (session, tool_use_id, root, root_raw, scan, options, agent, prompt_id, since_change, at_ms)
+         VALUES (:session, :tool_use_id, :root, :root_raw, :scan, :options, :agent, :prompt_id, :since, :at_ms)",
     )?
     .execute(named_params! {
         ":session": session,
@@ -31,7 +40,8 @@ pub(crate) fn begin(tx: &Tx<'_>, session: i64, tool_use_id: &str, row: &WatchRow
         ":options": row.options,
         ":agent": row.agent,
         ":prompt_id": row.prompt_id,
-        ":at_ms": tx.now_ms(),
+        ":since": row.since.map(|since| since.change),
+        ":at_ms": row.since.map_or(tx.now_ms(), |since| since.at_ms),
     })?;
     Ok(())
 }
@@ -39,7 +49,7 @@ pub(crate) fn begin(tx: &Tx<'_>, session: i64, tool_use_id: &str, row: &WatchRow
 /// The roots in which a call is being watched.
 pub(crate) fn open(db: &Connection, session: i64, tool_use_id: &str) -> Result<Vec<WatchRow>> {
     db.prepare_cached(
-        "SELECT root, root_raw, scan, options, agent, prompt_id FROM watched_calls
+        "SELECT root, root_raw, scan, options, agent, prompt_id, since_change, at_ms FROM watched_calls
          WHERE session = ?1 AND tool_use_id = ?2 AND scan IS NOT NULL ORDER BY id",
     )?
     .query_map(params![session, tool_use_id], |row| {
@@ -49,6 +59,13 @@ pub(crate) fn open(db: &Connection, session: i64, tool_use_id: &str) -> Result<V
             options: row.get(3)?,
             agent: row.get(4)?,
             prompt_id: row.get(5)?,
+            since: match row.get(6)? {
+                Some(change) => Some(Since {
+                    change,
+                    at_ms: row.get(7)?,
+                }),
+                None => None,
+            },
         })
     })?
     .collect()
@@ -60,6 +77,22 @@ pub(crate) fn open_calls(db: &Connection, session: i64) -> Result<Vec<String>> {
         "SELECT DISTINCT tool_use_id FROM watched_calls WHERE session = ?1 AND scan IS NOT NULL",
     )?
     .query_map([session], |row| row.get(0))?
+    .collect()
+}
+
+/// The roots in which calls other than this one are being watched, each with its session.
+pub(crate) fn open_of_others(
+    db: &Connection,
+    session: i64,
+    tool_use_id: &str,
+) -> Result<Vec<(i64, PathRow)>> {
+    db.prepare_cached(
+        "SELECT session, root, root_raw FROM watched_calls
+         WHERE scan IS NOT NULL AND (session <> ?1 OR tool_use_id <> ?2) ORDER BY id",
+    )?
+    .query_map(params![session, tool_use_id], |row| {
+        Ok((row.get(0)?, PathRow::read(row, 1)?))
+    })?
     .collect()
 }
 

@@ -63,4 +63,5 @@ mod tasks;
 mod tools;
 mod transcripts;
 mod usage;
+mod watch_others;
 mod writers;

@@ -24,7 +24,7 @@ use crate::workspace::folders::{linked_file, missing_folders};
 use crate::workspace::present::Present;
 
 /// How long after a change of another session below the same folder both are said to be at work.
-const AT_WORK_MS: i64 = 10 * 60 * 1000;
+pub(super) const AT_WORK_MS: i64 = 10 * 60 * 1000;
 
 /// Why a change has no content from before.
 const NO_BACKUP: &str = "no backup was made before the edit";

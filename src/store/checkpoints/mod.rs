@@ -20,6 +20,7 @@ mod finish;
 mod hunks;
 mod keeping;
 mod looking;
+mod meanwhile;
 mod moments;
 mod note;
 mod paths;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::capture::Capture;
+use super::meanwhile::{Meanwhile, Own};
 use super::reach::Reach;
 use super::roots::{real_folder, roots_of};
 use super::{Files, covered};
@@ -22,8 +23,9 @@ use crate::store::session::Session;
 use crate::store::write::SessionTx;
 use crate::store::{Store, blobs as contents};
 use crate::tables::blobs;
+use crate::tables::file_changes;
 use crate::tables::file_states::{PathRow, StateRow, os_bytes};
-use crate::tables::watched_calls::{self, WatchRow};
+use crate::tables::watched_calls::{self, Since, WatchRow};
 use crate::workspace::present::{Present, look};
 use crate::workspace::scan::changes::Kind;
 use crate::workspace::scan::{Content, Entry, Scanned, What, scan};
@@ -34,7 +36,8 @@ pub struct Watch {
     session: Session,
     call: ToolRef,
     reach: Reach,
-    scans: Vec<Scanned>,
+    /// What was there before in each root, and since when others' changes count.
+    scans: Vec<(Scanned, Since)>,
 }
 
 impl Files {
@@ -54,12 +57,18 @@ impl Files {
         }
         let roots = self.watched_roots(options)?;
         // Run again after its watcher died: what the first run left is recorded first.
-        session.write(|tx| finish_open(tx, &call.id))?;
+        let at_ms = session.write(|tx| {
+            finish_open(tx, &call.id)?;
+            Ok(tx.tx().now_ms())
+        })?;
         let reach = Reach::of(options, session.store().file_options());
         let mut scans = Vec::new();
         for root in roots {
             let store = session.store();
-            let last = store.db().read(|db| last_scan(db, &root))?;
+            let (last, change) = store
+                .db()
+                .read(|db| Ok((last_scan(db, &root)?, file_changes::newest(db)?)))?;
+            let since = Since { change, at_ms };
             // Looking takes its time: the other writers need not wait for it.
             let mut before = look_over(store, &root, &reach, last.as_ref())?;
             session.write(|tx| {
@@ -70,12 +79,13 @@ impl Files {
                     options: Some(reach.text()),
                     agent: call.agent.clone(),
                     prompt_id: call.prompt_id.clone(),
+                    since: Some(since),
                 };
                 watched_calls::begin(tx.tx(), tx.row()?.id, &call.id, &row)?;
                 watched_calls::save_scan(tx.tx(), &row.root, &row.scan)?;
                 Ok(())
             })?;
-            scans.push(before);
+            scans.push((before, since));
         }
         Ok(Watch {
             session,
@@ -128,7 +138,7 @@ impl Watch {
     /// [`Error::Io`] if a root cannot be read any more; those of the store.
     pub fn finish(self) -> Result<Watched> {
         let mut watched = Watched::default();
-        for before in &self.scans {
+        for (before, since) in &self.scans {
             let store = self.session.store();
             let after = look_over(store, before.root(), &self.reach, Some(before))?;
             let done = self.session.write(|tx| {
@@ -140,10 +150,11 @@ impl Watch {
                     false => last_scan(tx.tx(), before.root())?,
                 };
                 let from = from.as_ref().unwrap_or(before);
-                finish(tx, &self.call, from, after, &self.reach)
+                finish(tx, &self.call, from, after, (&self.reach, Some(*since)))
             })?;
             watched.changed.extend(done.changed);
             watched.not_covered.extend(done.not_covered);
+            watched.warnings.extend(done.warnings);
         }
         Ok(watched)
     }
@@ -163,7 +174,7 @@ pub(super) fn finish_open(tx: &SessionTx<'_, '_>, tool_use_id: &str) -> Result<(
                 prompt_id: row.prompt_id,
             };
             let after = look_over(store, before.root(), &reach, Some(&before))?;
-            finish(tx, &call, &before, after, &reach)?;
+            finish(tx, &call, &before, after, (&reach, row.since))?;
         }
     }
     Ok(())
@@ -174,7 +185,7 @@ fn finish(
     call: &ToolRef,
     before: &Scanned,
     mut after: Scanned,
-    reach: &Reach,
+    (reach, since): (&Reach, Option<Since>),
 ) -> Result<Watched> {
     let (db, root) = (tx.tx(), before.root());
     keep_unread(tx, &mut after, reach)?;
@@ -186,7 +197,10 @@ fn finish(
         .filter(|change| matches!(change.kind, Kind::Created { .. }) && is_folder(change.after))
         .map(|change| change.path)
         .collect();
+    let session = tx.row()?.id;
+    let mut meanwhile = Meanwhile::of(db, (session, &call.id), since);
     let mut watched = Watched::default();
+    let mut unknown = 0;
     for change in &changes.list {
         let folders = is_folder(change.before) || is_folder(change.after);
         if folders && (change.before.is_none() || change.after.is_none()) {
@@ -194,17 +208,28 @@ fn finish(
             continue;
         }
         let path = root.join(change.path);
-        let [was, is] = [change.before, change.after].map(|entry| state(db, entry));
+        let row = PathRow::of(&path);
+        let (mut was, is) = (state(db, change.before)?, state(db, change.after)?);
+        match meanwhile.own(&row, &is)? {
+            Own::All => {}
+            Own::From(left) => was = left,
+            Own::Nothing => continue,
+            Own::Unknown => {
+                unknown += 1;
+                continue;
+            }
+        }
         let parents = change.path.ancestors().skip(1);
         let new_folders = parents.take_while(|folder| made.contains(folder)).count();
         let new_folders = u32::try_from(new_folders).unwrap_or(0);
-        capture.insert(&PathRow::of(&path), &was?, Some(&is?), new_folders)?;
+        capture.insert(&row, &was, Some(&is), new_folders)?;
         watched.changed.push(path);
     }
-    watched.not_covered = outside(&after, changes.unsure);
+    watched.not_covered = outside(&after, changes.unsure, unknown);
     let told = covered::text(&watched.not_covered);
     let row = PathRow::of(root);
-    watched_calls::end(db, tx.row()?.id, &call.id, &row, &told)?;
+    meanwhile.warn(&row, &mut watched)?;
+    watched_calls::end(db, session, &call.id, &row, &told)?;
     watched_calls::save_scan(db, &row, &after.pack())?;
     Ok(watched)
 }
@@ -275,7 +300,7 @@ fn state(tx: &Tx<'_>, entry: Option<&Entry>) -> Result<StateRow> {
 }
 
 /// What lay outside the bounds, in words.
-fn outside(scanned: &Scanned, unsure: u64) -> Vec<NotCovered> {
+fn outside(scanned: &Scanned, unsure: u64, unknown: u64) -> Vec<NotCovered> {
     let uncovered = scanned.uncovered();
     let counts = [
         (uncovered.ignored, "left out by git's rules"),
@@ -285,6 +310,7 @@ fn outside(scanned: &Scanned, unsure: u64) -> Vec<NotCovered> {
         (uncovered.unreadable, "not readable"),
         (uncovered.other, "no file, link or folder"),
         (unsure, "whether they are new, or gone, is not known"),
+        (unknown, "another call was changing them too"),
         (
             u64::from(uncovered.has_more),
             "more files than a scan covers, nobody knows how many",
