@@ -3,6 +3,7 @@
 
 use serde_json::json;
 
+use super::checkpoints::first_forked;
 use super::write::SessionTx;
 use crate::db::Tx;
 use crate::error::Result;
@@ -122,7 +123,11 @@ fn forget_rewinds(tx: &Tx<'_>, session: i64) -> Result<()> {
 /// Removes a session's file changes, but for those that belong to messages a fork shows.
 fn forget_changes(tx: &Tx<'_>, session: i64, shown_until: Option<i64>) -> Result<()> {
     let blobs = file_changes::blobs_of(tx, session)?;
-    file_changes::delete_behind(tx, session, shown_until)?;
+    let mut forked = 0;
+    for heir in lineage::showing(tx, session, 0, usize::MAX)? {
+        forked = forked.max(first_forked(tx, heir, session)?.unwrap_or(0));
+    }
+    file_changes::delete_behind(tx, session, shown_until, forked)?;
     watched_calls::forget_scans(tx)?;
     for blob in blobs {
         blobs::delete_if_unused(tx, blob)?;

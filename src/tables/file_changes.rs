@@ -384,15 +384,20 @@ pub(crate) fn stored_bytes(db: &Connection, session: i64) -> Result<u64> {
     })
 }
 
-/// Removes the changes of a session whose messages no fork shows: those behind `shown_until` in the
-/// main transcript, or all.
-pub(crate) fn delete_behind(tx: &Tx<'_>, session: i64, shown_until: Option<i64>) -> Result<()> {
+/// Removes the changes of a session that no fork shows: those of messages behind `shown_until` in the
+/// main transcript, and what rewinds from the operation `forked` on did; or all.
+pub(crate) fn delete_behind(
+    tx: &Tx<'_>,
+    session: i64,
+    shown_until: Option<i64>,
+    forked: i64,
+) -> Result<()> {
     tx.prepare_cached(
         "DELETE FROM file_changes WHERE session = ?1
-           AND (?2 IS NULL OR NOT EXISTS (
+           AND (?2 IS NULL OR operation > ?3 OR NOT EXISTS (
                SELECT 1 FROM messages m WHERE m.id = file_changes.message
                  AND (m.session <> ?1 OR (m.subpath = '' AND m.seq <= ?2))))",
     )?
-    .execute(params![session, shown_until])?;
+    .execute(params![session, shown_until, forked])?;
     Ok(())
 }

@@ -5,9 +5,10 @@ use rusqlite::Connection;
 use super::points::Point;
 use crate::error::Result;
 use crate::store::history::{History, Part};
+use crate::store::kinship::ancestors;
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::StateRow;
-use crate::tables::{messages, operations, rewinds};
+use crate::tables::{messages, operations, rewinds, sessions};
 
 /// Which changes a session shows: its own, and those that it inherits. A change is inherited with the
 /// message that it belongs to; a rewind if it came before the fork was made, and before anything that
@@ -23,7 +24,7 @@ impl<'h> Sight<'h> {
         let mut forked = Vec::new();
         for at in 0..history.parts.len() {
             forked.push(match history.parts.get(at + 1) {
-                Some(heir) => operations::forked(db, heir.owner)?,
+                Some(heir) => first_forked(db, heir.owner, history.parts[at].owner)?,
                 None => None,
             });
         }
@@ -46,6 +47,28 @@ impl<'h> Sight<'h> {
             None => is_inherited(db, self.history, change),
         }
     }
+}
+
+/// The operation with which a session, or the first of those between the two, was forked off an owner of
+/// its beginning. A fork of a fork that was cut before anything of the latter inherits from the owner
+/// itself, but only what its origin showed.
+pub(in crate::store) fn first_forked(
+    db: &Connection,
+    heir: i64,
+    owner: i64,
+) -> Result<Option<i64>> {
+    let mut first = operations::forked(db, heir)?;
+    let Some(heir) = sessions::find_any(db, heir)? else {
+        return Ok(first);
+    };
+    for between in ancestors(db, &heir)? {
+        if between.id == owner {
+            break;
+        }
+        let forked = operations::forked(db, between.id)?;
+        first = first.into_iter().chain(forked).min();
+    }
+    Ok(first)
 }
 
 /// The changes that a session shows, in the order in which they were committed.

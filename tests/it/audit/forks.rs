@@ -3,8 +3,8 @@
 use std::fs;
 
 use turnkeep::{
-    ChangeSource, DiffKind, Effect, FileAction, ForkOptions, LineOrigin, NewMessage, NewSession,
-    Session, TakeOptions,
+    ChangeFilter, ChangeSource, DiffKind, Effect, FileAction, ForkOptions, LineOrigin, NewMessage,
+    NewSession, Restore, RewindOptions, Session, TakeOptions,
 };
 
 use super::small::Desk;
@@ -215,4 +215,33 @@ fn what_somebody_else_changed_is_not_taken_over() {
         .unwrap();
     assert!(origin.files().take("f", &stranger, None).is_err());
     assert!(origin.compare(&stranger).is_err());
+}
+
+#[test]
+fn a_fork_of_a_fork_shows_what_its_origin_shows() {
+    let desk = Desk::new();
+    let first = desk.session("a");
+    let prompt = desk.prompt(&first, "write it");
+    desk.write(&first, &[("f", Some(b"one\n"))]);
+    let second = fork_with_a_root(&desk, &first);
+    let options = RewindOptions::to(&prompt).restore(Restore::Files);
+    let plan = first.plan_rewind(&options).unwrap();
+    first.rewind(&plan).unwrap();
+    let shown = |session: &Session| {
+        let filter = ChangeFilter::new().session(session.key());
+        let told = desk.store.audit().changes(&filter, None, 9).unwrap();
+        let ids: Vec<i64> = told.changes.iter().map(|change| change.id).collect();
+        ids
+    };
+    let last = second.conversation("").unwrap().entries.pop().unwrap().uuid;
+    let whole = second.fork(&ForkOptions::new()).unwrap();
+    let cut = second.fork(&ForkOptions::new().up_to(last)).unwrap();
+    assert_eq!(shown(&second).len(), 1);
+    assert_eq!(shown(&whole), shown(&second));
+    assert_eq!(shown(&cut), shown(&second));
+    assert_eq!(names(&second, &cut), []);
+    // Once the first is deleted nobody shows its rewind.
+    first.delete().unwrap();
+    assert_eq!(desk.changes("f").len(), 1);
+    assert_eq!(shown(&cut).len(), 1);
 }
