@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 
 /// A place behind everything that was told. Cheap to keep as text.
 ///
-/// It names the newest change, entry and operation, and those changes that were told before what they
-/// left was recorded: they are told again once it is. It goes with the filter that it was made with:
+/// It names the newest change, entry and operation, and the newest 1,000 of those changes that were told
+/// before what they left was recorded: they are told again once it is. It goes with the filter that it was made with:
 /// what that one passed over, another one does not find behind it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewsCursor {

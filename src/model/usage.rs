@@ -128,10 +128,11 @@ pub struct Used {
 impl Used {
     pub(crate) fn add(&mut self, tokens: [u64; 4], cost: Option<Option<f64>>) {
         self.responses += 1;
-        self.input += tokens[0];
-        self.output += tokens[1];
-        self.cache_read += tokens[2];
-        self.cache_write += tokens[3];
+        // Whatever a line claims, one of them spoils no report.
+        self.input = self.input.saturating_add(tokens[0]);
+        self.output = self.output.saturating_add(tokens[1]);
+        self.cache_read = self.cache_read.saturating_add(tokens[2]);
+        self.cache_write = self.cache_write.saturating_add(tokens[3]);
         match cost {
             Some(Some(cost)) => self.cost = Some(self.cost.unwrap_or(0.0) + cost),
             Some(None) => self.unpriced += 1,

@@ -13,7 +13,7 @@ const ROWS: usize = 200;
 
 impl Audit {
     /// One page of the changes that `filter` chooses, the last made first, and where the next one begins.
-    /// The memory needed follows from `limit`, not from the number of changes.
+    /// The memory needed follows from `limit` (0 is 1), not from the number of changes.
     ///
     /// # Errors
     /// [`Error::NotFound`](crate::Error::NotFound) if the filter names a session, or a turn of it,
@@ -25,6 +25,7 @@ impl Audit {
         limit: usize,
     ) -> Result<ChangePage> {
         let session = self.session(filter)?;
+        let limit = limit.max(1);
         self.db().read(|db| {
             let question = Question::of(db, filter, session.as_ref())?;
             let sight = match &question.view {

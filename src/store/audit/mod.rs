@@ -26,7 +26,7 @@ use super::history::History;
 use super::session::Session;
 use crate::error::{Error, Result};
 use crate::model::ChangeFilter;
-use crate::tables::audit::{Asked, AskedPath, any_below};
+use crate::tables::audit::{Asked, AskedPath, From, any_below, page};
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::PathRow;
 use crate::tables::messages;
@@ -115,6 +115,12 @@ impl Question {
             (None, _) => {}
         }
         Ok(Self { asked, path, view })
+    }
+
+    /// Whether the tables would choose a row.
+    fn chooses(&self, db: &Connection, row: &ChangeRow) -> Result<bool> {
+        let first = page(db, &self.asked, From::Behind(row.id - 1), 1)?;
+        Ok(first.first().is_some_and(|found| found.id == row.id))
     }
 
     /// Whether a row that the tables chose is really meant.

@@ -1,5 +1,7 @@
 //! Following a store: everything new since the last look.
 
+use std::collections::BTreeSet;
+
 use rusqlite::Connection;
 
 use super::telling::Teller;
@@ -7,13 +9,13 @@ use super::{Audit, Question};
 use crate::error::{Error, Result};
 use crate::model::{Change, ChangeFilter, NewEntry, NewOperation, News, NewsCursor};
 use crate::store::checkpoints::{Sight, with_outcome};
-use crate::tables::audit::{Ends, From, ends, given, messages_behind, open_between, page};
+use crate::tables::audit::{Asked, Ends, From, ends, given, messages_behind, open_between, page};
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::operations;
 
 /// How many changes a cursor names that were told and are not whole yet. Older ones are given up:
 /// calls whose process died are never heard of again.
-const OPEN: usize = 200;
+const OPEN: usize = 1_000;
 
 /// How far back the changes lie that a first cursor names as open.
 const RECENT: i64 = 1_000;
@@ -43,7 +45,8 @@ impl Audit {
 
     /// Everything that was recorded behind `cursor`, oldest first: changes of files, entries, and what
     /// was done to sessions; at most `limit` of each. A change that was told before it was known what it
-    /// left is told again once it is. Nothing is told twice otherwise, and nothing is left out.
+    /// left is told again once it is, if no more than 1,000 newer ones are open too. Nothing is told
+    /// twice otherwise, and nothing is left out.
     ///
     /// Entries and operations are told if the filter names nothing but a session and times (when they
     /// were stored): those of the session itself, its sub-agents' too. What a fork inherits is not new,
@@ -121,17 +124,35 @@ impl Look<'_> {
             Some(view) => Some(Sight::of(db, &view.history)?),
             None => None,
         };
+        let shows = |row: &ChangeRow| -> Result<bool> {
+            Ok(question.chooses(db, row)? && question.means(db, sight.as_ref(), row)?)
+        };
+        // Whose tool or turn is asked for may be known only when its call is stored.
+        let waits = |row: &ChangeRow| {
+            let is_captured = row.tool_use_id.is_some();
+            row.after.is_none()
+                || is_captured && self.filter.tool.is_some() && row.call.is_none()
+                || is_captured && self.filter.turn.is_some() && row.turn.is_none()
+        };
         let mut told: Vec<ChangeRow> = Vec::new();
-        let open = &mut self.next.open;
-        open.clear();
-        for id in &cursor.open {
-            match file_changes::get(db, *id)? {
-                Some(row) if row.after.is_none() => open.push(*id),
-                Some(row) if question.means(db, sight.as_ref(), &row)? => told.push(row),
-                _ => {}
+        let mut open = BTreeSet::new();
+        for id in cursor.open.iter().collect::<BTreeSet<_>>() {
+            let Some(row) = file_changes::get(db, *id)? else {
+                continue;
+            };
+            if waits(&row) {
+                open.insert(*id);
+            } else if shows(&row)? {
+                told.push(row);
             }
         }
-        let rows = page(db, &question.asked, From::Behind(cursor.change), self.limit)?;
+        let any = Asked {
+            tool: None,
+            turn: None,
+            turn_uuid: None,
+            ..question.asked.clone()
+        };
+        let rows = page(db, &any, From::Behind(cursor.change), self.limit)?;
         let is_full = rows.len() >= self.limit;
         self.next.change = match rows.last() {
             Some(last) if is_full => last.id,
@@ -139,15 +160,15 @@ impl Look<'_> {
         };
         self.has_more |= is_full;
         for row in rows {
-            if question.means(db, sight.as_ref(), &row)? {
-                if row.after.is_none() {
-                    open.push(row.id);
-                }
+            if waits(&row) {
+                open.insert(row.id);
+            }
+            if shows(&row)? {
                 told.push(row);
             }
         }
         let too_many = open.len().saturating_sub(OPEN);
-        open.drain(..too_many);
+        self.next.open = open.into_iter().skip(too_many).collect();
         self.teller.tell_all(&told)
     }
 

@@ -172,7 +172,7 @@ impl<'s> Page<'s> {
             && let Some(judged) = judge(hit)?
         {
             self.kept.push(Reverse(Kept { said: key, judged }));
-            if self.kept.len() > self.limit + 1 {
+            if self.kept.len() > self.limit.saturating_add(1) {
                 self.kept.pop();
             }
         }

@@ -87,3 +87,45 @@ fn a_follower_hears_of_titles_forks_rewinds_and_deletions() {
     assert_eq!((of_path.entries, of_path.operations), (None, None));
     assert_eq!((of_then.cursor, of_path.cursor), (before.clone(), before));
 }
+
+#[test]
+fn a_follower_of_one_tool_hears_of_captures_that_came_before_their_call() {
+    let desk = Desk::new();
+    let audit = desk.store.audit();
+    let session = desk.session("a");
+    let of = |tool: &str| ChangeFilter::new().tool(tool);
+    let start = audit.now().unwrap();
+    // One that is not over, and one that is, ahead of both calls.
+    for id in ["one", "two"] {
+        session.files().before(id, [desk.path(id)]).unwrap();
+    }
+    std::fs::write(desk.path("two"), "2\n").unwrap();
+    session.files().after("two", [desk.path("two")]).unwrap();
+    let first = audit.news(&start, &of("Write"), 9).unwrap();
+    assert_eq!(first.changes, []);
+    let blocks = serde_json::json!([
+        {"type": "tool_use", "id": "one", "name": "Write", "input": {}},
+        {"type": "tool_use", "id": "two", "name": "Edit", "input": {}},
+    ]);
+    session
+        .messages()
+        .append(turnkeep::NewMessage::assistant(blocks))
+        .unwrap();
+    std::fs::write(desk.path("one"), "1\n").unwrap();
+    session.files().after("one", [desk.path("one")]).unwrap();
+    let names = |tool: &str| -> Vec<String> {
+        let told = audit.news(&first.cursor, &of(tool), 9).unwrap().changes;
+        told.iter()
+            .map(|change| change.call.as_ref().unwrap().id.clone())
+            .collect()
+    };
+    assert_eq!(names("Write"), ["one"]);
+    assert_eq!(names("Edit"), ["two"]);
+    assert_eq!(names("Bash"), Vec::<String>::new());
+    let forged: NewsCursor = "c2-m1-p1-o1.1.2.2".parse().unwrap();
+    let told = audit
+        .news(&forged, &ChangeFilter::new(), 9)
+        .unwrap()
+        .changes;
+    assert_eq!(told.len(), 2);
+}

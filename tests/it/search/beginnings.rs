@@ -68,6 +68,25 @@ fn entry(said: &Said) -> String {
     .to_string()
 }
 
+#[test]
+fn any_number_of_hits_may_be_asked_for() {
+    let test = TestStore::new();
+    let all = fill(&test.store);
+    let plain = all.iter().filter(|said| said.text.starts_with("plain"));
+    let count = plain.count();
+    for text in ["plain", "pl*"] {
+        for query in [SearchQuery::new(text), SearchQuery::new(text).ranked()] {
+            let found = |limit: usize| {
+                let page = test.store.search(&query.clone().limit(limit)).unwrap();
+                (page.hits.len(), page.next.is_some())
+            };
+            assert_eq!(found(usize::MAX), (count, false), "{text}");
+            assert_eq!(found(usize::MAX - 1), (count, false), "{text}");
+            assert_eq!(found(0), (1, true), "{text}");
+        }
+    }
+}
+
 /// All pages of what is found, of 30 hits each.
 fn pages(store: &Store, query: impl Fn() -> SearchQuery) -> Vec<String> {
     let (mut all, mut next) = (Vec::new(), None);
