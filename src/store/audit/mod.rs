@@ -31,6 +31,7 @@ use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::PathRow;
 use crate::tables::messages;
 use crate::tables::sessions::SessionRow;
+use crate::workspace::folders::real_folder;
 use crate::workspace::path::{absolute, is_within};
 
 /// Which turn, call and session changed which file.
@@ -158,7 +159,8 @@ fn turn_of(db: &Connection, view: &View, uuid: &str) -> Result<i64> {
     })
 }
 
-/// A path as it is stored. A relative one is seen from a folder, else from the current one.
+/// A path as it is stored; of a link to a folder the folder's. A relative one is seen from a folder,
+/// else from the current one.
 fn seen_from(folder: Option<&Path>, path: &Path) -> Result<PathBuf> {
     let current;
     let base = match folder.filter(|folder| folder.is_absolute()) {
@@ -169,7 +171,8 @@ fn seen_from(folder: Option<&Path>, path: &Path) -> Result<PathBuf> {
             &current
         }
     };
-    absolute(base, path).map_err(|error| Error::io("finding", path, error))
+    let path = absolute(base, path).map_err(|error| Error::io("finding", path, error))?;
+    Ok(real_folder(&path).ok().flatten().unwrap_or(path))
 }
 
 /// The uuid under which a session shows a message, its own or one that it inherits.

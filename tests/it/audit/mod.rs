@@ -3,6 +3,7 @@
 mod blames;
 mod cli;
 mod diffs;
+mod effects;
 mod following;
 mod forks;
 mod naive;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use turnkeep::{
-    Change, ChangeFilter, ChangeSource, Effect, FileOptions, ForkOptions, NewMessage, NewSession,
-    NewsCursor, Restore, RewindOptions, Session, StateKind, Store,
+    Change, ChangeFilter, Effect, FileOptions, ForkOptions, NewMessage, NewSession, NewsCursor,
+    Session, StateKind, Store,
 };
 
 /// A work folder, a store, and calls that change files there.
@@ -92,7 +92,7 @@ impl Desk {
         page.changes
     }
 
-    fn effects(&self, name: &str) -> Vec<Effect> {
+    pub fn effects(&self, name: &str) -> Vec<Effect> {
         self.changes(name)
             .iter()
             .map(|change| change.effect)
@@ -181,64 +181,22 @@ fn modes_links_and_empty_files_have_effects_too() {
     assert_eq!(desk.effects("f"), ends);
 }
 
+#[cfg(unix)]
 #[test]
-fn a_rewind_and_its_undo_are_told_of_and_what_they_ended() {
+fn a_link_to_a_folder_stands_for_the_folder() {
     let desk = Desk::new();
     let session = desk.session("a");
-    desk.write(&session, &[("f", Some(b"1\n"))]);
-    let prompt = desk.prompt(&session, "more");
-    desk.write(&session, &[("f", Some(b"1\n2\n"))]);
-    let options = RewindOptions::to(&prompt).restore(Restore::Files);
-    let done = session
-        .rewind(&session.plan_rewind(&options).unwrap())
-        .unwrap();
-    let changes = desk.changes("f");
+    fs::create_dir(desk.path("real")).unwrap();
+    std::os::unix::fs::symlink("real", desk.path("link")).unwrap();
+    desk.write(&session, &[("real/f", Some(b"1\n"))]);
+    let audit = desk.store.audit();
+    let filter = ChangeFilter::new().path(desk.path("link"));
+    assert_eq!(audit.changes(&filter, None, 9).unwrap().changes.len(), 1);
     assert_eq!(
-        desk.effects("f"),
-        [Effect::InEffect, Effect::Rewound, Effect::InEffect]
+        audit.files(desk.path("link")).unwrap(),
+        [desk.path("real/f")]
     );
-    assert_eq!(changes[1].ended_by, Some(changes[2].id));
-    assert_eq!(
-        (changes[2].source, changes[2].operation),
-        (ChangeSource::Rewind, done.operation)
-    );
-    session.undo(done.operation).unwrap();
-    assert_eq!(
-        desk.effects("f"),
-        [
-            Effect::InEffect,
-            Effect::InEffect,
-            Effect::Rewound,
-            Effect::InEffect
-        ]
-    );
-}
-
-#[test]
-fn what_was_overwritten_is_not_rewound_by_a_rewind_that_was_undone() {
-    let desk = Desk::new();
-    let session = desk.session("a");
-    fs::write(desk.path("f"), "1\n2\n").unwrap();
-    desk.prompt(&session, "one");
-    desk.write(&session, &[("f", Some(b"1\n"))]);
-    let prompt = desk.prompt(&session, "two");
-    desk.write(&session, &[("f", Some(b"1\n2\n"))]);
-    let options = RewindOptions::to(&prompt).restore(Restore::Files);
-    let plan = session.plan_rewind(&options).unwrap();
-    let done = session.rewind(&plan).unwrap();
-    let undone = session.undo(done.operation).unwrap();
-    let ends = |desk: &Desk| -> Vec<(Effect, Option<i64>)> {
-        let changes = desk.changes("f").into_iter();
-        changes.map(|one| (one.effect, one.ended_by)).collect()
-    };
-    let ids: Vec<i64> = desk.changes("f").iter().map(|one| one.id).collect();
-    assert_eq!(ends(&desk)[0], (Effect::Overwritten, Some(ids[1])));
-    assert_eq!(ends(&desk)[1], (Effect::InEffect, None));
-    // And redone.
-    session.undo(undone.operation).unwrap();
-    assert_eq!(ends(&desk)[0], (Effect::InEffect, None));
-    let last = desk.changes("f").last().unwrap().id;
-    assert_eq!(ends(&desk)[1], (Effect::Rewound, Some(last)));
+    assert_eq!(audit.sessions_of(desk.path("link")).unwrap().len(), 1);
 }
 
 #[test]
@@ -360,31 +318,6 @@ fn a_change_is_told_again_once_it_is_known_what_it_left() {
         .news(&start, &filter.path(desk.path("g")), 10)
         .unwrap();
     assert_eq!((of_g.changes.len(), of_g.entries), (1, None));
-}
-
-#[test]
-fn far_back_the_end_of_a_change_is_still_found() {
-    let desk = Desk::new();
-    let session = desk.session("a");
-    desk.write(&session, &[("f", Some(b"first\n"))]);
-    desk.write(&session, &[("f", Some(b"0\n"))]);
-    for number in 1..90 {
-        let id = format!("t{number}");
-        let text = format!("{number}\n");
-        session
-            .write(|tx| {
-                tx.before(id.as_str(), [desk.path("f")])?;
-                fs::write(desk.path("f"), &text).unwrap();
-                tx.after(id.as_str(), [desk.path("f")])
-            })
-            .unwrap();
-    }
-    let changes = desk.changes("f");
-    assert_eq!(changes.len(), 91);
-    assert_eq!(
-        (changes[0].effect, changes[0].ended_by),
-        (Effect::Overwritten, Some(changes[1].id))
-    );
 }
 
 #[test]
