@@ -265,7 +265,7 @@ fn a_diff_is_shown_below_and_beside() {
     assert_eq!(
         file["unified"],
         json!(
-            "--- a/FOLDER/list.txt\n+++ b/FOLDER/list.txt\n@@ -1,2 +1,3 @@\n milk\n+eggs\n bread\n"
+            "diff --git a/FOLDER/list.txt b/FOLDER/list.txt\n--- a/FOLDER/list.txt\n+++ b/FOLDER/list.txt\n@@ -1,2 +1,3 @@\n milk\n+eggs\n bread\n"
                 .replace(
                     "/FOLDER",
                     desk.program
@@ -404,37 +404,6 @@ fn a_turn_is_named_by_any_of_its_messages_and_a_cursor_by_its_own_store() {
         .program
         .run(&["changes", "--since", "c99999-m999", "--json"]);
     assert_eq!(ran.code, 2, "{}", ran.out);
-}
-
-#[cfg(unix)]
-#[test]
-fn blame_waits_for_no_fifo_and_takes_a_link_for_itself() {
-    let desk = Desk::new();
-    let at = |name: &str| desk.program.folder.path().join(name);
-    let store = desk.store();
-    let session = desk.session("a");
-    session
-        .files()
-        .before("t3", [at("pipe"), at("link")])
-        .unwrap();
-    let made = std::process::Command::new("mkfifo")
-        .arg(at("pipe"))
-        .status();
-    assert!(made.unwrap().success());
-    std::os::unix::fs::symlink("list.txt", at("link")).unwrap();
-    session
-        .files()
-        .after("t3", [at("pipe"), at("link")])
-        .unwrap();
-    drop((session, store));
-    assert_eq!(
-        desk.program
-            .run(&["blame", at("pipe").to_str().unwrap()])
-            .code,
-        0
-    );
-    let link = desk.program.run(&["blame", at("link").to_str().unwrap()]);
-    assert!(!link.out.contains("outside"), "{}", link.out);
 }
 
 #[test]

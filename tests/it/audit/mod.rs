@@ -7,6 +7,7 @@ mod following;
 mod forks;
 mod naive;
 mod small;
+mod patches;
 mod trace_cli;
 mod trace_form;
 mod trace_world;
