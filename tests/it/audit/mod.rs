@@ -1,13 +1,14 @@
 //! The audit: which turn, call and session changed which file, and what is left of it.
 
+mod blame_cli;
 mod blames;
 mod cli;
 mod diffs;
 mod following;
 mod forks;
 mod naive;
-mod small;
 mod patches;
+mod small;
 mod trace_cli;
 mod trace_form;
 mod trace_world;
