@@ -6,6 +6,7 @@ mod cli;
 mod diffs;
 mod following;
 mod forks;
+mod mistyped;
 mod naive;
 mod patches;
 mod small;
