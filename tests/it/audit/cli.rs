@@ -382,6 +382,8 @@ fn two_forks_are_compared_and_a_file_is_taken_over() {
     let left = desk.program.run(&args);
     assert_eq!(left.code, 4, "{}", left.out);
     assert!(left.err.contains("changed outside"), "{}", left.err);
+    let hint = "hint: --force takes it over all the same, and keeps what it overwrites";
+    assert!(left.err.contains(hint), "{}", left.err);
     assert_eq!(desk.program.run(&["compare", "a", "nope"]).code, 3);
 }
 

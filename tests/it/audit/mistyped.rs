@@ -52,3 +52,33 @@ fn a_mistyped_turn_of_changes_is_not_found() {
     desk.say("a", r#"{"type":"user","uuid":"p3","parentUuid":"mt2","message":{"role":"user","content":"and?"}}"#);
     assert_eq!(desk.run(&["changes", "--turn", "p3"]).out, "no changes\n");
 }
+
+#[test]
+fn sessions_are_asked_of_a_path_alone() {
+    let desk = Desk::new();
+    for more in [
+        &[][..],
+        &["list.txt", "--tool", "Write"],
+        &["list.txt", "--session", "a"],
+    ] {
+        let args = [&["changes", "--sessions"], more].concat();
+        assert_eq!(desk.program.run(&args).code, 2, "{args:?}");
+    }
+}
+
+#[test]
+fn with_no_rewind_to_undo_it_is_said_of_which_session() {
+    let desk = Desk::new();
+    let ran = desk.program.run(&["undo", "a"]);
+    assert_eq!(ran.code, 3);
+    let wanted = "error: no rewind to undo in session `p/a`\n\
+        hint: `turnkeep operations ID` lists what was done to a session\n";
+    assert_eq!(ran.err, wanted);
+    let ran = desk.program.run(&["undo", "a", "--operation", "77"]);
+    assert_eq!(ran.code, 3);
+    assert!(
+        ran.err.contains("no rewind or undo with the number `77`"),
+        "{}",
+        ran.err
+    );
+}
