@@ -9,7 +9,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::fail::Failure;
 use super::out::{Out, Style, harmless, harmless_line, path, size};
-use super::place::{Within, session};
+use super::place::{Within, file, session};
 use super::{Call, Done, Outcome};
 
 /// Show how a session's files differ between two moments
@@ -42,7 +42,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let (to, paths) = moment_and_paths(&session, &args.rest)?;
     let mut options = DiffOptions::between(&args.from, to);
     for word in paths {
-        let path = std::path::absolute(word)?;
+        let path = file(&session, word.as_ref())?;
         let filter = ChangeFilter::new().session(session.key()).path(&path);
         let is_known = path.symlink_metadata().is_ok()
             || !store.audit().changes(&filter, None, 1)?.changes.is_empty();

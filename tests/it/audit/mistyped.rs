@@ -36,6 +36,23 @@ fn a_mistyped_moment_or_path_of_a_diff_is_not_found() {
 }
 
 #[test]
+fn a_path_of_a_diff_is_seen_from_the_sessions_folder_from_elsewhere() {
+    let desk = Desk::new();
+    let folder = desk.program.folder.path().canonicalize().unwrap();
+    let sub = folder.join("sub");
+    fs::create_dir(&sub).unwrap();
+    let entry = serde_json::json!({"type": "user", "uuid": "q1", "cwd": sub,
+        "message": {"role": "user", "content": "a file"}});
+    desk.say("b", &entry.to_string());
+    desk.write("b", "q1", "t9", "sub/f", "1\n");
+    for path in ["f", "sub/f", "sub", sub.join("f").to_str().unwrap()] {
+        let shown = desk.run(&["diff", "b", "@start", path]).out;
+        assert!(shown.contains("added +1 -0"), "{path}: {shown}");
+    }
+    assert_eq!(desk.program.run(&["diff", "b", "@start", "g"]).code, 3);
+}
+
+#[test]
 fn a_mistyped_turn_of_changes_is_not_found() {
     let desk = Desk::new();
     for args in [
