@@ -194,6 +194,13 @@ impl Error {
                 what: "recorded change of the file",
                 ..
             } => Some("`turnkeep changes` lists the files of which a change is recorded"),
+            Self::NotFound { what: "turn", .. } => Some(
+                "a turn is named by the uuid of any of its messages; `turnkeep show ID --json` has them, and a fork's own are known with `--session`",
+            ),
+            Self::NotFound {
+                what: "rewind to undo in session" | "rewind or undo with the number",
+                ..
+            } => Some("`turnkeep operations ID` lists what was done to a session"),
             Self::NotFound { what: "store", .. } => Some(
                 "`turnkeep import` and `append --create` make one; `--store FILE` or TURNKEEP_STORE names another",
             ),

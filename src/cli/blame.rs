@@ -1,10 +1,11 @@
 //! `turnkeep blame`
 
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use turnkeep::{Blame, Change, LineOrigin, StateKind};
+use turnkeep::{Blame, Change, LineOrigin, StateInfo, StateKind};
 use unicode_width::UnicodeWidthStr;
 
 use super::fail::Failure;
@@ -14,7 +15,7 @@ use super::{Call, Done, Outcome};
 /// Show which session, prompt and tool call wrote each line of a file
 ///
 /// Of the file as it lies on the disk: lines that no call wrote are `outside`, or from before
-/// tracking.
+/// tracking. What is gone, a folder, a link or not text has no lines.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The file; with :LINE, all that is known of that line
@@ -28,20 +29,17 @@ pub(super) struct Args {
 
 pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let (file, line) = file_and_line(&args.file);
+    if file.as_os_str().is_empty() {
+        let why = format!("`{}` names no file", path(&args.file));
+        return Err(Failure::wrong_use(why).hint("write FILE, or FILE:LINE"));
+    }
     // Read ahead of the store: should it be the store's own file, closing it drops no lock.
-    let present = match args.recorded {
-        true => None,
-        // What is no file, or cannot be read, is told as it was recorded: a FIFO would be waited for,
-        // and a link's file has a history of its own.
-        false => std::fs::symlink_metadata(&file)
-            .is_ok_and(|found| found.is_file())
-            .then(|| std::fs::read(&file).ok())
-            .flatten(),
-    };
+    let present = (!args.recorded).then(|| Present::of(&file));
     let store = call.look()?;
-    let blame = match &present {
-        Some(content) => store.audit().blame_content(&file, content)?,
+    let blame = match present {
         None => store.audit().blame(&file)?,
+        Some(Present::File(content)) => store.audit().blame_content(&file, &content)?,
+        Some(present) => present.blame(store.audit().blame(&file)?),
     };
     let mut out = Out::paged(call.json);
     if let Some(number) = line {
@@ -52,15 +50,84 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         out.line(&shown)?;
         return Ok(Done::All);
     }
-    if blame.state.kind == StateKind::Absent {
-        out.line(&format!("{} is gone", path(&blame.path)))?;
-    } else if blame.lines.iter().any(|line| line.content.contains(&0)) {
-        let bytes = size(blame.state.bytes.unwrap_or(0));
-        out.line(&format!("{} is not text: {bytes}", path(&blame.path)))?;
-    } else {
-        print(&mut out, &blame)?;
+    match without_lines(&blame) {
+        Some(what) => out.line(&format!("{} {what}", path(&blame.path)))?,
+        None => print(&mut out, &blame)?,
     }
     Ok(Done::All)
+}
+
+/// What lies on the disk under a name.
+enum Present {
+    File(Vec<u8>),
+    Absent,
+    Directory,
+    Symlink(Option<PathBuf>),
+    /// No file, or one that cannot be read.
+    Unknown(String),
+}
+
+impl Present {
+    /// Opens files alone: a FIFO would be waited for, and a link's file has a history of its own.
+    fn of(file: &Path) -> Self {
+        let missing = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+        match std::fs::symlink_metadata(file) {
+            Err(error) if missing.contains(&error.kind()) => Self::Absent,
+            Err(error) => Self::Unknown(format!("it cannot be read: {error}")),
+            Ok(found) if found.is_dir() => Self::Directory,
+            Ok(found) if found.is_symlink() => Self::Symlink(std::fs::read_link(file).ok()),
+            Ok(found) if found.is_file() => match std::fs::read(file) {
+                Ok(content) => Self::File(content),
+                Err(error) => Self::Unknown(format!("it cannot be read: {error}")),
+            },
+            Ok(_) => Self::Unknown("it is no file, folder or link".to_owned()),
+        }
+    }
+
+    /// Blame of what is no file: it has no lines, whatever was recorded.
+    fn blame(self, recorded: Blame) -> Blame {
+        let (kind, target, reason) = match self {
+            Self::Symlink(target) => (StateKind::Symlink, target, None),
+            Self::Directory => (StateKind::Directory, None, None),
+            Self::Unknown(why) => (StateKind::NotKept, None, Some(why)),
+            Self::Absent | Self::File(_) => (StateKind::Absent, None, None),
+        };
+        Blame {
+            path: recorded.path,
+            state: StateInfo {
+                kind,
+                hash: None,
+                bytes: None,
+                mode: None,
+                target,
+                reason,
+            },
+            lines: Vec::new(),
+            origins: Vec::new(),
+        }
+    }
+}
+
+/// What is told of that which has no lines.
+fn without_lines(blame: &Blame) -> Option<String> {
+    let state = &blame.state;
+    match state.kind {
+        StateKind::Absent => Some("is gone".to_owned()),
+        StateKind::Directory => Some("is a folder".to_owned()),
+        StateKind::Symlink => Some(match &state.target {
+            Some(target) => format!("is a link to {}", harmless_line(&target.to_string_lossy())),
+            None => "is a link".to_owned(),
+        }),
+        StateKind::File if !blame.is_text() => {
+            let bytes = size(state.bytes.unwrap_or(0));
+            Some(format!("is not text: {bytes}"))
+        }
+        StateKind::NotKept if blame.lines.is_empty() => {
+            let why = state.reason.as_deref().unwrap_or("nobody knows why");
+            Some(format!("is not known: {}", harmless_line(why)))
+        }
+        StateKind::File | StateKind::NotKept => None,
+    }
 }
 
 fn file_and_line(given: &Path) -> (PathBuf, Option<usize>) {
@@ -123,6 +190,10 @@ fn what(change: &Change) -> &str {
 }
 
 fn one_line(call: &Call, out: &mut Out, blame: &Blame, number: usize) -> Outcome {
+    if let Some(what) = without_lines(blame) {
+        let why = format!("{} {what}; it has no lines", path(&blame.path));
+        return Err(Failure::wrong_use(why));
+    }
     let line = number.checked_sub(1).and_then(|at| blame.lines.get(at));
     let (Some(line), Some(origin)) = (line, blame.origin(number)) else {
         let has = blame.lines.len();

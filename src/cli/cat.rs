@@ -60,7 +60,7 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     }
     out.flush()?;
     match missing {
-        Some(message) => Err(Failure::Missing(harmless_line(&message))),
+        Some(message) => Err(Failure::missing(harmless_line(&message))),
         None => Ok(Done::All),
     }
 }

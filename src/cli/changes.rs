@@ -56,7 +56,7 @@ pub(super) struct Args {
     after: Option<ChangeCursor>,
 
     /// List the sessions that changed the file, or any below the folder, not the changes
-    #[arg(long, requires = "path", conflicts_with_all = ["turn", "tool", "agent", "since", "until", "after"])]
+    #[arg(long, requires = "path", conflicts_with_all = ["session", "turn", "tool", "agent", "since", "until", "after"])]
     sessions: bool,
 
     #[command(flatten)]

@@ -2,13 +2,14 @@
 
 use serde_json::json;
 use turnkeep::{
-    DiffHunk, DiffKind, DiffLine, DiffOptions, FileDiff, Session, StateInfo, StateKind,
+    ChangeFilter, DiffHunk, DiffKind, DiffLine, DiffOptions, FileDiff, Session, StateInfo,
+    StateKind,
 };
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::fail::Failure;
 use super::out::{Out, Style, harmless, harmless_line, path, size};
-use super::place::{Within, session};
+use super::place::{Within, file, session};
 use super::{Call, Done, Outcome};
 
 /// Show how a session's files differ between two moments
@@ -40,8 +41,20 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
     let session = session(&store, &args.id, args.within.project())?;
     let (to, paths) = moment_and_paths(&session, &args.rest)?;
     let mut options = DiffOptions::between(&args.from, to);
-    for path in paths {
-        options = options.only(std::path::absolute(path)?);
+    for word in paths {
+        let path = file(&session, word.as_ref())?;
+        let filter = ChangeFilter::new().session(session.key()).path(&path);
+        let is_known = path.symlink_metadata().is_ok()
+            || !store.audit().changes(&filter, None, 1)?.changes.is_empty();
+        if !is_known {
+            let why = format!(
+                "`{word}` is no moment of this session, and no file that is there or that it changed"
+            );
+            return Err(Failure::missing(why).hint(
+                "`turnkeep points ID` lists the restore points, `turnkeep changes --session ID` the files",
+            ));
+        }
+        options = options.only(path);
     }
     let files = session.files().diff(&options)?;
     let mut out = Out::paged(call.json);

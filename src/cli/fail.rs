@@ -22,13 +22,18 @@ pub(super) const PART: u8 = 6;
 pub(super) enum Failure {
     /// The library's word.
     Store(Error),
+    /// The library's word, with a next step that the program knows better.
+    Advised(Error, String),
     /// Wrong use, told by the program itself.
     Use {
         message: String,
         hint: Option<String>,
     },
     /// What was asked for is not there, told by the program itself.
-    Missing(String),
+    Missing {
+        message: String,
+        hint: Option<String>,
+    },
     /// Nobody reads what is printed any more: not an error of ours.
     ClosedPipe,
     /// The terminal or a pipe failed.
@@ -43,12 +48,24 @@ impl Failure {
         }
     }
 
+    pub(super) fn missing(message: impl Into<String>) -> Self {
+        Self::Missing {
+            message: message.into(),
+            hint: None,
+        }
+    }
+
     pub(super) fn hint(self, hint: impl Into<String>) -> Self {
         match self {
             Self::Use { message, .. } => Self::Use {
                 message,
                 hint: Some(hint.into()),
             },
+            Self::Missing { message, .. } => Self::Missing {
+                message,
+                hint: Some(hint.into()),
+            },
+            Self::Store(error) | Self::Advised(error, _) => Self::Advised(error, hint.into()),
             other => other,
         }
     }
@@ -63,8 +80,16 @@ impl Failure {
                 error.to_string(),
                 error.hint().map(String::from),
             ),
+            Self::Advised(error, hint) => (
+                code_of(error.kind()),
+                error.kind().as_str(),
+                error.to_string(),
+                Some(hint.clone()),
+            ),
             Self::Use { message, hint } => (WRONG_USE, "invalid", message.clone(), hint.clone()),
-            Self::Missing(message) => (NOT_FOUND, "not_found", message.clone(), None),
+            Self::Missing { message, hint } => {
+                (NOT_FOUND, "not_found", message.clone(), hint.clone())
+            }
             Self::Print(error) => (OTHER, "io", format!("printing: {error}"), None),
         };
         if as_json {

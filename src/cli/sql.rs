@@ -20,7 +20,8 @@ const WIDEST: usize = 60;
 /// The schema is described in docs/SCHEMA.md, with twenty questions and their queries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The query
+    /// The query; it may begin with a comment
+    #[arg(allow_hyphen_values = true)]
     query: String,
 
     /// How to print what it answers: table, csv or json (--json)

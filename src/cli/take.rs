@@ -114,5 +114,11 @@ fn left(report: &RewindReport) -> Failure {
         .and_then(|file| file.reason.clone())
         .unwrap_or_default();
     let why = format!("{path} was left as it is: {reason}");
-    Failure::Store(Error::Conflict(why))
+    let failure = Failure::Store(Error::Conflict(why));
+    match file.map(|file| file.action) {
+        Some(FileAction::Conflict) => {
+            failure.hint("--force takes it over all the same, and keeps what it overwrites")
+        }
+        _ => failure,
+    }
 }

@@ -7,7 +7,7 @@ use turnkeep::{PriceTable, UsageBy, UsageQuery, UsageReport, UsageRow, Used};
 use unicode_width::UnicodeWidthStr;
 
 use super::fail::Failure;
-use super::moment::moment;
+use super::moment::moment_or_utc_day;
 use super::out::{Out, Style, count, fit, harmless_line, pad};
 use super::place::{scope, session};
 use super::{Call, Done, Outcome};
@@ -34,11 +34,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 
-    /// Only responses at this time or later (2026-01-31, or with a time, or epoch ms)
+    /// Only responses at this time or later (2026-01-31, a day in UTC; or with a time, or epoch ms)
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 
-    /// Only responses before this time
+    /// Only responses before this time; of a day: before it begins
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 
@@ -76,10 +76,10 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         query = query.model(model);
     }
     if let Some(since) = &args.since {
-        query = query.since_ms(moment(since)?);
+        query = query.since_ms(moment_or_utc_day(since)?);
     }
     if let Some(until) = &args.until {
-        query = query.until_ms(moment(until)?);
+        query = query.until_ms(moment_or_utc_day(until)?);
     }
     let prices = args.prices.as_deref().map(read_prices).transpose()?;
     if let Some(prices) = &prices {
@@ -147,8 +147,65 @@ fn print(
         .map(String::from)
         .to_vec();
     if let Some(prices) = prices {
-        head.push(harmless_line(prices.currency()));
+        head.push(fit(&harmless_line(prices.currency()), 8));
     }
+    let named = report.rows.iter().map(|row| name(row).width());
+    let longest = named.max().unwrap_or(0).max(8);
+    let whole = table(report, &head, prices, false);
+    // Where whole numbers leave no room for the names, they are shortened.
+    let (rows, total, widths) = match room(out, &whole.2) >= longest.min(16) {
+        true => whole,
+        false => table(report, &head, prices, true),
+    };
+    let line = |name: &str, cells: &[String]| {
+        let numbers = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:>width$}"));
+        let numbers: Vec<String> = numbers.collect();
+        format!("{name}  {}", numbers.join("  "))
+    };
+    let column = longest.min(room(out, &widths).max(8));
+    out.line(&out.styled(Style::Dim, &line(&pad(by.as_str(), column), &head)))?;
+    for (row, cells) in report.rows.iter().zip(&rows) {
+        out.line(&line(&pad(&fit(&name(row), column), column), cells))?;
+    }
+    out.line(&out.styled(Style::Bold, &line(&pad("all", column), &total)))?;
+    if let Some(prices) = prices {
+        out.line(&format!("prices: {}", harmless_line(prices.source())))?;
+        if !report.unpriced.is_empty() {
+            let named = |model: &String| match model.as_str() {
+                "" => "a model that is not named".to_owned(),
+                model => harmless_line(model),
+            };
+            let models: Vec<String> = report.unpriced.iter().map(named).collect();
+            let responses = count(report.total.unpriced, "response");
+            out.line(&format!(
+                "no price for {responses} of: {}",
+                models.join(", ")
+            ))?;
+        }
+    }
+    Ok(())
+}
+
+/// The columns that numbers leave for a row's name.
+fn room(out: &Out, widths: &[usize]) -> usize {
+    let taken = widths.iter().sum::<usize>() + 2 * widths.len();
+    out.width().saturating_sub(taken)
+}
+
+/// The numbers of each row and of all, as they are printed, and how wide each column is.
+fn table(
+    report: &UsageReport,
+    head: &[String],
+    prices: Option<&PriceTable>,
+    is_short: bool,
+) -> (Vec<Vec<String>>, Vec<String>, Vec<usize>) {
+    let number = |number: &u64| match is_short {
+        true => short(*number as f64, 0),
+        false => number.to_string(),
+    };
     let cells = |used: &Used| {
         let counts = [
             used.responses,
@@ -157,11 +214,15 @@ fn print(
             used.cache_read,
             used.cache_write,
         ];
-        let mut cells: Vec<String> = counts.iter().map(u64::to_string).collect();
+        let mut cells: Vec<String> = counts.iter().map(number).collect();
         if prices.is_some() {
-            let cost = used
-                .cost
-                .map_or_else(|| "-".to_owned(), |cost| format!("{cost:.4}"));
+            let cost = used.cost.map_or_else(
+                || "-".to_owned(),
+                |cost| match is_short {
+                    true => short(cost, 4),
+                    false => format!("{cost:.4}"),
+                },
+            );
             // What has no price is not in the number.
             cells.push(if used.unpriced > 0 {
                 format!("{cost}+?")
@@ -171,54 +232,31 @@ fn print(
         }
         cells
     };
-    let rows: Vec<(String, Vec<String>)> = report
-        .rows
-        .iter()
-        .map(|row| (name(row), cells(&row.used)))
-        .collect();
+    let rows: Vec<Vec<String>> = report.rows.iter().map(|row| cells(&row.used)).collect();
     let total = cells(&report.total);
     let width = |at: usize| {
-        let all = rows.iter().map(|(_, cells)| &cells[at]);
+        let all = rows.iter().map(|cells| &cells[at]);
         all.chain([&head[at], &total[at]])
             .map(|cell| cell.width())
             .max()
             .unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |name: &str, cells: &[String]| {
-        let numbers = cells
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:>width$}"));
-        let numbers: Vec<String> = numbers.collect();
-        format!("{name}  {}", numbers.join("  "))
-    };
-    let room = out
-        .width()
-        .saturating_sub(widths.iter().sum::<usize>() + 2 * widths.len());
-    let names = rows.iter().map(|(name, _)| name.width());
-    let column = names.max().unwrap_or(0).max(8).min(room.max(8));
-    out.line(&out.styled(Style::Dim, &line(&pad(by.as_str(), column), &head)))?;
-    for (name, cells) in &rows {
-        out.line(&line(&pad(&fit(name, column), column), cells))?;
+    let widths = (0..head.len()).map(width).collect();
+    (rows, total, widths)
+}
+
+/// A number in at most six columns; small ones whole, with so many digits behind the point.
+fn short(number: f64, digits: usize) -> String {
+    if number < 9_999.5 {
+        return format!("{number:.digits$}");
     }
-    out.line(&out.styled(Style::Bold, &line(&pad("all", column), &total)))?;
-    if let Some(prices) = prices {
-        out.line(&format!("prices: {}", harmless_line(prices.source())))?;
-        if !report.unpriced.is_empty() {
-            let models: Vec<String> = report
-                .unpriced
-                .iter()
-                .map(|model| harmless_line(model))
-                .collect();
-            let responses = count(report.total.unpriced, "response");
-            out.line(&format!(
-                "no price for {responses} of: {}",
-                models.join(", ")
-            ))?;
-        }
+    let (mut amount, mut units) = (number / 1000.0, "kMGTPE".chars().peekable());
+    while amount >= 999.95
+        && let Some(_) = units.next_if(|unit| *unit != 'E')
+    {
+        amount /= 1000.0;
     }
-    Ok(())
+    format!("{amount:.1}{}", units.next().unwrap_or('E'))
 }
 
 fn name(row: &UsageRow) -> String {
@@ -238,5 +276,29 @@ fn name(row: &UsageRow) -> String {
         (Some(group), Some::<String>(id)) => format!("{id} {group}"),
         (Some(group), None) => group.clone(),
         (None, session) => session.unwrap_or_else(|| "-".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn large_numbers_are_shortened() {
+        let told = [
+            0.0,
+            9_999.0,
+            10_000.0,
+            123_456.0,
+            999_960.0,
+            4.3e9,
+            u64::MAX as f64,
+        ];
+        let told = told.map(|number| short(number, 0));
+        assert_eq!(
+            told,
+            ["0", "9999", "10.0k", "123.5k", "1.0M", "4.3G", "18.4E"]
+        );
+        assert_eq!([short(1.5, 4), short(1e5, 4)], ["1.5000", "100.0k"]);
     }
 }

@@ -1,20 +1,21 @@
 //! Blame: who wrote each line of a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::audit::{Change, StateInfo, path_fields};
+use super::audit::{Change, StateInfo, StateKind, path_fields};
 
 /// A file, line by line, with where each line comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+///
+/// As JSON it has `is_text` too ([`Blame::is_text`]), and what is not text has no lines there.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blame {
     /// The path, absolute.
-    #[serde(flatten, serialize_with = "path_fields")]
     pub path: PathBuf,
     /// What lies there: as it was recorded last, or as it was given.
     pub state: StateInfo,
-    /// Its lines.
+    /// Its lines; of a content that is not text, the pieces between its line feeds, all of one origin.
     pub lines: Vec<BlameLine>,
     /// Where they come from; lines name theirs by its place in this list.
     pub origins: Vec<LineOrigin>,
@@ -25,6 +26,42 @@ impl Blame {
     pub fn origin(&self, number: usize) -> Option<&LineOrigin> {
         let line = self.lines.get(number.checked_sub(1)?)?;
         self.origins.get(line.origin)
+    }
+
+    /// Whether it is a file of text. One that holds a NUL is none, and neither is what is no file.
+    pub fn is_text(&self) -> bool {
+        self.state.kind == StateKind::File && !self.holds_nul()
+    }
+
+    fn holds_nul(&self) -> bool {
+        self.lines.iter().any(|line| line.content.contains(&0))
+    }
+}
+
+/// [`Blame`], as JSON tells it.
+#[derive(Serialize)]
+struct Told<'b> {
+    #[serde(flatten, serialize_with = "path_fields")]
+    path: &'b Path,
+    state: &'b StateInfo,
+    is_text: bool,
+    lines: &'b [BlameLine],
+    origins: &'b [LineOrigin],
+}
+
+impl Serialize for Blame {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let told = Told {
+            path: &self.path,
+            state: &self.state,
+            is_text: self.is_text(),
+            lines: match self.holds_nul() {
+                true => &[],
+                false => &self.lines,
+            },
+            origins: &self.origins,
+        };
+        told.serialize(to)
     }
 }
 

@@ -68,7 +68,10 @@ pub struct FileDiff {
     pub deletions: Option<usize>,
     /// The places where the texts differ, with three lines around each.
     pub hunks: Vec<DiffHunk>,
-    /// The same as a unified diff, which `patch -p1` takes; bytes that are not UTF-8 are replaced.
+    /// The same as a unified diff in git's form, with names from the session's cwd, which `git apply`
+    /// and `patch -p1` (GNU, 2.7 or later) take: also of an empty file that comes or goes, and of a
+    /// mode alone. `None` where it could not be applied: what is no text, is a link or a folder, or
+    /// whose lines that differ are not UTF-8.
     pub unified: Option<String>,
 }
 
@@ -90,7 +93,7 @@ pub struct DiffLine {
     pub old: Option<usize>,
     /// Its number in the new text; `None` if it goes.
     pub new: Option<usize>,
-    /// What it says, without its end.
+    /// What it says, without its end; bytes that are not UTF-8 are replaced.
     pub text: String,
     /// Of a line that replaces a similar one, or is replaced by one: the words that differ, as
     /// ranges of bytes in `text`.

@@ -162,7 +162,8 @@ pub struct UsageReport {
     pub rows: Vec<UsageRow>,
     /// All of it.
     pub total: Used,
-    /// The models that have no price in the table, or not for all kinds of their tokens.
+    /// The models that have no price in the table, or not for all kinds of their tokens; an empty name
+    /// stands for responses that name no model.
     pub unpriced: Vec<String>,
 }
 
@@ -200,7 +201,7 @@ impl PriceTable {
     /// that begin so, the longest first.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if it is no such table, or a price is no number of at least 0.
+    /// [`Error::Invalid`] if it is no such table, a price is no number of at least 0, or `per` none above 0.
     pub fn from_json(text: &str) -> Result<Self> {
         let wrong = |why: String| Error::invalid("prices", why);
         let written: Written =
@@ -215,8 +216,12 @@ impl PriceTable {
             ]
         };
         let prices = written.models.values().flat_map(of).flatten();
-        if per <= 0.0 || prices.into_iter().any(|price| price < 0.0) {
-            return Err(wrong("a price or `per` is below 0".to_owned()));
+        if per <= 0.0 {
+            let why = "`per` is how many tokens a price is for: it must be above 0";
+            return Err(wrong(why.to_owned()));
+        }
+        if prices.into_iter().any(|price| price < 0.0) {
+            return Err(wrong("a price is below 0".to_owned()));
         }
         if written.source.trim().is_empty() {
             return Err(wrong(
@@ -310,5 +315,11 @@ mod tests {
         ] {
             assert!(PriceTable::from_json(text).is_err(), "{text}");
         }
+        let text = r#"{"source":"x","currency":"USD","per":0,"models":{}}"#;
+        let error = PriceTable::from_json(text).unwrap_err().to_string();
+        assert!(
+            error.ends_with("`per` is how many tokens a price is for: it must be above 0"),
+            "{error}"
+        );
     }
 }

@@ -20,6 +20,11 @@ pub(crate) fn query(
         let why = "only a query can be run: SELECT, WITH, VALUES or EXPLAIN";
         return Err(Error::invalid("sql", why));
     }
+    if statement.parameter_count() > 0 {
+        let why = "it has a parameter (`?`, `:name`, `@name` or `$name`), which nothing is given for; \
+            write the value itself, a text in single quotes";
+        return Err(Error::invalid("sql", why));
+    }
     let names: Vec<String> = statement
         .column_names()
         .into_iter()

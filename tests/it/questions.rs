@@ -94,6 +94,8 @@ fn only_one_query_that_reads_is_run() {
         "SELECT 1; SELECT 2",
         "/* SELECT */ -- SELECT\nDROP TABLE sessions",
         "SELECT nonsense FROM sessions",
+        "SELECT ?1",
+        "SELECT * FROM sessions WHERE session_id = :id",
         "SELECT load_extension('x')",
         "SELEC",
         "",
@@ -132,6 +134,35 @@ fn only_one_query_that_reads_is_run() {
         Ok(())
     });
     count.unwrap();
+}
+
+#[test]
+fn a_query_is_pasted_with_the_comments_ahead_of_it() {
+    let program = Turnkeep::with("transcripts/parallel");
+    let document = include_str!("../../docs/SCHEMA.md");
+    let blocks = document.split("```sql\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split_once("```").unwrap().0);
+    let queries = blocks.flat_map(|block| block.split("\n\n"));
+    let commented: Vec<&str> = queries.filter(|query| query.starts_with("--")).collect();
+    assert!(!commented.is_empty());
+    for query in commented {
+        let csv = program.run(&["sql", query, "--format", "csv"]);
+        assert_eq!(csv.code, 0, "{query}: {}", csv.err);
+        let ahead = program.run(&["sql", "--format", "csv", query]);
+        assert_eq!((ahead.code, ahead.out), (0, csv.out), "{query}");
+        assert!(program.run(&["sql", query, "--json"]).json().is_array());
+        let json = program.run(&["--json", "sql", query]);
+        assert!(json.json().is_array());
+    }
+    let help = program.run(&["sql", "--help"]);
+    assert!(
+        help.code == 0 && help.out.contains("Usage:"),
+        "{}",
+        help.out
+    );
+    let asked = program.run(&["sql", "SELECT ?1"]);
+    assert_eq!(asked.code, 2);
+    assert!(asked.err.contains("it has a parameter"), "{}", asked.err);
 }
 
 #[test]

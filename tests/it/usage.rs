@@ -356,3 +356,66 @@ fn the_program_tells_usage_and_names_the_source_of_prices() {
         "no responses\n"
     );
 }
+
+#[cfg(feature = "cli")]
+fn with_lines(lines: &[String]) -> crate::kit::Turnkeep {
+    let program = crate::kit::Turnkeep::new();
+    let args = ["append", "s", "--project", "p", "--create"];
+    assert_eq!(program.run_with(&args, &lines.join("\n")).code, 0);
+    program
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn large_numbers_and_models_without_a_name_are_read_at_80_columns() {
+    let large = line("a", Some("msg_1"), "2026-01-01T00:00:00Z", 123_456_789_012_345)
+        .replace("\"input_tokens\":10", "\"input_tokens\":987654321098765,\"cache_read_input_tokens\":987654321098765,\"cache_creation_input_tokens\":987654321098765");
+    let unnamed =
+        line("b", Some("msg_2"), "2026-01-02T00:00:00Z", 5).replace("\"model\":\"model-x\",", "");
+    let program = with_lines(&[large, unnamed]);
+    let prices = r#"{"source": "a list", "currency": "Euro of the old kind", "models": {"model-x":
+        {"input": 3, "output": 15, "cache_read": 3, "cache_write": 3}}}"#;
+    std::fs::write(program.folder.path().join("prices.json"), prices).unwrap();
+    for by in ["day", "session", "model", "project", "turn", "response"] {
+        for more in [&[][..], &["--prices", "prices.json"]] {
+            let ran = program.run(&[&["usage", "--by", by], more].concat());
+            let is_whole = ran.out.lines().all(|line| line.chars().count() <= 80);
+            assert!(is_whole && ran.code == 0, "{}{}", ran.out, ran.err);
+            assert!(ran.out.contains("987.7T") || more.is_empty(), "{}", ran.out);
+        }
+    }
+    let shown = program
+        .run(&["usage", "--by", "day", "--prices", "prices.json"])
+        .out;
+    assert!(shown.contains("2026-01-02 "), "{shown}");
+    assert!(
+        shown.contains("no price for 1 response of: a model that is not named\n"),
+        "{shown}"
+    );
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn a_date_alone_is_the_day_in_utc_as_the_rows_have_it() {
+    let program = with_lines(&[
+        line("a", Some("msg_1"), "2026-01-30T23:59:59Z", 1),
+        line("b", Some("msg_2"), "2026-01-31T00:00:00Z", 1),
+        line("c", Some("msg_3"), "2026-01-31T23:09:30Z", 1),
+        line("d", Some("msg_4"), "2026-02-01T00:00:00Z", 1),
+    ]);
+    for zone in ["UTC", "XXX+11", "XXX-13"] {
+        let count = |args: &[&str]| {
+            let args = [&["usage", "--json"], args].concat();
+            let ran = program.command(&args).env("TZ", zone).output().unwrap();
+            let told: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+            told["total"]["responses"].as_u64().unwrap()
+        };
+        assert_eq!(
+            count(&["--since", "2026-01-31", "--until", "2026-02-01"]),
+            2,
+            "{zone}"
+        );
+        assert_eq!(count(&["--since", "2026-01-31T23:09Z"]), 2, "{zone}");
+        assert_eq!(count(&["--until", "2026-01-31T23:09Z"]), 2, "{zone}");
+    }
+}

@@ -112,7 +112,15 @@ impl Question {
         }
         match (&filter.turn, &view) {
             (Some(uuid), Some(view)) => asked.turn = Some(turn_of(db, view, uuid)?),
-            (Some(uuid), None) => asked.turn_uuid = Some(uuid.clone()),
+            (Some(uuid), None) if messages::is_any_of_turn(db, uuid)? => {
+                asked.turn_uuid = Some(uuid.clone());
+            }
+            (Some(uuid), None) => {
+                return Err(Error::NotFound {
+                    what: "turn",
+                    id: uuid.clone(),
+                });
+            }
             (None, _) => {}
         }
         Ok(Self { asked, path, view })

@@ -56,15 +56,13 @@ impl Aim {
         options: &RewindOptions,
     ) -> Result<(Self, RewindOptions)> {
         let row = session.row(db)?;
-        let missing = |id: String| Error::NotFound {
-            what: "rewind to undo",
-            id,
-        };
+        let missing = |what: &'static str, id: String| Error::NotFound { what, id };
         let rewind = match operation {
             Some(operation) => rewinds::get(db, operation)?
                 .filter(|rewind| rewind.session == row.id && rewind.took_effect())
-                .ok_or_else(|| missing(operation.to_string()))?,
-            None => newest_not_undone(db, row.id)?.ok_or_else(|| missing("@last".to_owned()))?,
+                .ok_or_else(|| missing("rewind or undo with the number", operation.to_string()))?,
+            None => newest_not_undone(db, row.id)?
+                .ok_or_else(|| missing("rewind to undo in session", row.key.to_string()))?,
         };
         let rewind = match standing(db, rewind)? {
             Standing::In(rewind) => rewind,

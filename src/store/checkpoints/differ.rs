@@ -7,17 +7,19 @@ use rusqlite::Connection;
 
 use super::Files;
 use super::changes::visible;
-use super::hunks::{hunks, unified};
+use super::hunks::hunks;
 use super::moments::{Moment, paths_of};
 use super::paths::resolve;
 use super::roots::base_of;
+use super::unified::unified;
 use crate::error::{Error, Result};
-use crate::model::{DiffKind, DiffOptions, FileDiff, StateInfo, StateKind};
+use crate::model::{DiffHunk, DiffKind, DiffOptions, FileDiff, StateInfo, StateKind};
 use crate::store::audit::state_info;
 use crate::store::blobs as contents;
 use crate::store::history::History;
 use crate::tables::file_states::{PathRow, StateRow};
 use crate::workspace::line_diff::is_text;
+use crate::workspace::lines::lines;
 use crate::workspace::path::is_within;
 use crate::workspace::present::{Present, look};
 
@@ -176,6 +178,11 @@ pub(super) fn diff(path: &Path, name: &Path, from: Side, to: Side) -> Option<Fil
         });
         Some(counted.count())
     };
+    let unified = hunks
+        .as_ref()
+        .filter(|hunks| is_utf8(&from, hunks, |hunk| hunk.old))
+        .filter(|hunks| is_utf8(&to, hunks, |hunk| hunk.new))
+        .map(|hunks| unified(name, &from.info, &to.info, hunks));
     Some(FileDiff {
         path: path.to_owned(),
         kind: match there {
@@ -185,9 +192,28 @@ pub(super) fn diff(path: &Path, name: &Path, from: Side, to: Side) -> Option<Fil
         },
         insertions: count(true),
         deletions: count(false),
-        unified: hunks.as_ref().map(|hunks| unified(name, there, hunks)),
+        unified,
         hunks: hunks.unwrap_or_default(),
         from: from.info,
         to: to.info,
     })
+}
+
+/// Whether the lines of a side that hunks show are UTF-8: others cannot be told in text, byte by byte.
+fn is_utf8(side: &Side, hunks: &[DiffHunk], span: impl Fn(&DiffHunk) -> (usize, usize)) -> bool {
+    let Some(text) = side
+        .text()
+        .filter(|text| std::str::from_utf8(text).is_err())
+    else {
+        return true;
+    };
+    let lines = lines(text);
+    let shown = hunks.iter().flat_map(|hunk| {
+        let (first, count) = span(hunk);
+        let first = first.saturating_sub(1);
+        lines.iter().skip(first).take(count)
+    });
+    shown
+        .into_iter()
+        .all(|line| std::str::from_utf8(line).is_ok())
 }

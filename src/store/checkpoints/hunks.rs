@@ -1,7 +1,6 @@
 //! The places where two texts differ, and the words that differ in them.
 
 use std::ops::Range;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
@@ -134,42 +133,6 @@ fn tokens(line: &str) -> Vec<Range<usize>> {
     tokens
 }
 
-/// A unified diff of one file, with names below a folder as git writes them.
-pub(super) fn unified(name: &Path, is_there: (bool, bool), hunks: &[DiffHunk]) -> String {
-    let name = name.to_string_lossy();
-    let name = name.trim_start_matches('/');
-    let named = |side: &str, is_there: bool| match is_there {
-        true => format!("{side}/{name}"),
-        false => "/dev/null".to_owned(),
-    };
-    let mut text = format!(
-        "--- {}\n+++ {}\n",
-        named("a", is_there.0),
-        named("b", is_there.1)
-    );
-    for hunk in hunks {
-        let span = |(first, count): (usize, usize)| match count {
-            1 => first.to_string(),
-            _ => format!("{first},{count}"),
-        };
-        text.push_str(&format!("@@ -{} +{} @@\n", span(hunk.old), span(hunk.new)));
-        for line in &hunk.lines {
-            let sign = match (line.old, line.new) {
-                (Some(_), None) => '-',
-                (None, _) => '+',
-                _ => ' ',
-            };
-            text.push(sign);
-            text.push_str(&line.text);
-            text.push('\n');
-            if line.is_unended {
-                text.push_str("\\ No newline at end of file\n");
-            }
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,17 +159,5 @@ mod tests {
             marked("one thing", "something else entirely"),
             (vec![], vec![])
         );
-    }
-
-    #[test]
-    fn a_diff_is_written_as_patch_takes_it() {
-        let hunks = hunks(b"a\nb", b"a\nc\nd\n");
-        let text = unified(Path::new("/x/f"), (true, true), &hunks);
-        let wanted =
-            "--- a/x/f\n+++ b/x/f\n@@ -1,2 +1,3 @@\n a\n-b\n\\ No newline at end of file\n+c\n+d\n";
-        assert_eq!(text, wanted);
-        let hunks = super::hunks(b"", b"a\n");
-        let text = unified(Path::new("f"), (false, true), &hunks);
-        assert_eq!(text, "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n");
     }
 }

@@ -34,6 +34,7 @@ mod roots;
 mod stale;
 mod states;
 mod take;
+mod unified;
 mod watch;
 
 pub use compare::{Comparison, ForkedFile};

@@ -12,7 +12,8 @@ fn patched(text: &str, diff: &FileDiff) -> String {
     let mut new = String::new();
     let (mut at, mut last) = (0, "");
     let unified = diff.unified.as_deref().unwrap();
-    for line in unified.split_terminator('\n').skip(2) {
+    let hunks = unified.find("@@ -").unwrap_or(unified.len());
+    for line in unified[hunks..].split_terminator('\n') {
         if let Some(rest) = line.strip_prefix("@@ -") {
             let span = rest.split(' ').next().unwrap();
             let (first, count) = span.split_once(',').unwrap_or((span, "1"));

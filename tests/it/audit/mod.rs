@@ -1,12 +1,15 @@
 //! The audit: which turn, call and session changed which file, and what is left of it.
 
+mod blame_cli;
 mod blames;
 mod cli;
 mod diffs;
 mod effects;
 mod following;
 mod forks;
+mod mistyped;
 mod naive;
+mod patches;
 mod small;
 mod trace_cli;
 mod trace_form;
