@@ -81,7 +81,8 @@ pub enum Error {
         /// The store.
         path: PathBuf,
     },
-    /// The disk is full. Nothing was stored.
+    /// The disk is full, a quota is used up, or the store's file may not grow any longer. Nothing was
+    /// stored.
     #[error("no space left for {}", path.display())]
     Full {
         /// The store.
