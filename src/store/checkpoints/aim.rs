@@ -60,11 +60,24 @@ impl Aim {
             what: "rewind to undo",
             id,
         };
+        let rewinds = rewinds::of_session(db, row.id)?;
+        let is_meant =
+            |rewind: &RewindRow| operation.is_none_or(|operation| rewind.operation == operation);
+        if let Some(rewind) = rewinds
+            .iter()
+            .rev()
+            .find(|rewind| rewind.status == "unfinished" && is_meant(rewind))
+        {
+            return Err(Error::Conflict(format!(
+                "{} {} is unfinished: it is being applied, or a folder that it was begun in is not there",
+                rewind.kind, rewind.operation
+            )));
+        }
         let rewind = match operation {
             Some(operation) => rewinds::get(db, operation)?
                 .filter(|rewind| rewind.session == row.id && rewind.took_effect())
                 .ok_or_else(|| missing(operation.to_string()))?,
-            None => newest_not_undone(db, row.id)?.ok_or_else(|| missing("@last".to_owned()))?,
+            None => newest_not_undone(db, rewinds)?.ok_or_else(|| missing("@last".to_owned()))?,
         };
         let rewind = match standing(db, rewind)? {
             Standing::In(rewind) => rewind,
@@ -220,8 +233,8 @@ fn standing(db: &Connection, mut rewind: RewindRow) -> Result<Standing> {
     }
 }
 
-fn newest_not_undone(db: &Connection, session: i64) -> Result<Option<RewindRow>> {
-    for rewind in rewinds::of_session(db, session)?.into_iter().rev() {
+fn newest_not_undone(db: &Connection, rewinds: Vec<RewindRow>) -> Result<Option<RewindRow>> {
+    for rewind in rewinds.into_iter().rev() {
         if matches!(rewind.kind.as_str(), "rewind" | "take")
             && rewind.took_effect()
             && let Standing::In(rewind) = standing(db, rewind)?

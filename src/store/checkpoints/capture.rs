@@ -47,6 +47,7 @@ impl Files {
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Captured> {
         let call = call.into();
+        self.recover();
         self.session.write(|tx| tx.before(call, paths))
     }
 
@@ -56,6 +57,7 @@ impl Files {
     /// # Errors
     /// As [`Files::before`]; [`Error::NotFound`] if the session has no such call.
     pub fn before_call(&self, tool_use_id: &str) -> Result<Captured> {
+        self.recover();
         self.session.write(|tx| {
             let paths = named_paths(tx, tool_use_id)?;
             tx.before(tool_use_id, paths)
@@ -73,6 +75,12 @@ impl Files {
     ) -> Result<Captured> {
         let call = call.into();
         self.session.write(|tx| tx.after(call, paths))
+    }
+
+    /// Finishes a rewind that was cut short before a tool changes its files. If that cannot be, the
+    /// tool need not wait for it.
+    fn recover(&self) {
+        let _ = self.session.store().recover_if_free(self.session.row_id());
     }
 }
 
