@@ -81,11 +81,27 @@ pub enum Error {
         /// The store.
         path: PathBuf,
     },
-    /// The disk is full. Nothing was stored.
+    /// The disk is full, a quota is used up, or the store's file may not grow any longer. Nothing was
+    /// stored.
     #[error("no space left for {}", path.display())]
     Full {
         /// The store.
         path: PathBuf,
+    },
+    /// A rewind, an undo or a take was begun and the store could not record how it ended. Its files
+    /// hold what they were to become, all of them or some; the conversation did not move. The next
+    /// rewind, undo or take of the session finishes it, or whoever opens the store next. The kind is
+    /// that of the cause.
+    #[error(
+        "{kind} {operation} was applied but could not be recorded: {source}; it is finished by the next rewind or undo, or when the store is opened again"
+    )]
+    Unrecorded {
+        /// What it is: `rewind`, `undo` or `take`.
+        kind: String,
+        /// Its number among the operations of the store.
+        operation: i64,
+        /// Why it could not be recorded.
+        source: Box<Error>,
     },
     /// The file under the store's name is no longer the one that was opened. Nothing was stored.
     #[error("{} was moved, deleted or replaced while it was open", path.display())]
@@ -177,6 +193,7 @@ impl Error {
             Self::NotAStore { .. } => ErrorKind::NotAStore,
             Self::ReadOnly { .. } => ErrorKind::ReadOnly,
             Self::Full { .. } => ErrorKind::Full,
+            Self::Unrecorded { source, .. } => source.kind(),
             Self::Gone { .. } => ErrorKind::Gone,
             Self::ForkedProcess => ErrorKind::ForkedProcess,
             Self::Io { .. } => ErrorKind::Io,
@@ -221,6 +238,10 @@ impl Error {
             Self::Full { .. } => {
                 Some("free some space and try again; what was stored before stays")
             }
+            Self::Unrecorded { source, .. } => match source.kind() {
+                ErrorKind::Full => Some("free some space, then plan again: that finishes it"),
+                _ => source.hint(),
+            },
             Self::Gone { .. } => Some("put the file back, or open the store anew"),
             Self::ForkedProcess => Some("open the store in the process that uses it"),
             _ => None,

@@ -32,6 +32,8 @@ pub(super) fn locate(path: &Path, waited: Duration, error: Error) -> Error {
 ///
 /// An error about a statement or a value stays [`Error::Storage`].
 pub(super) fn translate(path: &Path, waited: Duration, error: rusqlite::Error) -> Error {
+    // Read first: later calls may set it anew.
+    let last = io::Error::last_os_error();
     let Some((code, extended)) = codes(&error) else {
         return error.into();
     };
@@ -55,11 +57,30 @@ pub(super) fn translate(path: &Path, waited: Duration, error: rusqlite::Error) -
         ErrorCode::SystemIoFailure if extended == ffi::SQLITE_IOERR_SHMSIZE => {
             Error::Full { path: at() }
         }
+        ErrorCode::SystemIoFailure if is_of_writing(extended) && is_want_of_space(&last) => {
+            Error::Full { path: at() }
+        }
         ErrorCode::SystemIoFailure
         | ErrorCode::CannotOpen
         | ErrorCode::FileLockingProtocolFailed => refused(path, error),
         _ => error.into(),
     }
+}
+
+/// Whether it was writing, or making durable what was written, that failed. The system's number of the
+/// error is this thread's last then.
+fn is_of_writing(extended: i32) -> bool {
+    matches!(
+        extended,
+        ffi::SQLITE_IOERR_WRITE | ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_TRUNCATE
+    )
+}
+
+/// Whether the file may not grow: the disk is full, a quota is used up, or the process may not write
+/// longer files. SQLite itself knows the first alone as a full disk.
+fn is_want_of_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 /// Finds out why the operating system would not let SQLite at the file: SQLite does not pass that on.
@@ -195,6 +216,18 @@ mod tests {
             translated(ffi::SQLITE_CONSTRAINT_UNIQUE),
             Error::Storage(_)
         ));
+    }
+
+    #[test]
+    fn every_want_of_space_is_one() {
+        use rustix::io::Errno;
+        for errno in [Errno::FBIG, Errno::DQUOT, Errno::NOSPC] {
+            let error = io::Error::from_raw_os_error(errno.raw_os_error());
+            assert!(is_want_of_space(&error), "{error}");
+        }
+        assert!(!is_want_of_space(&io::Error::from(Errno::IO)));
+        assert!(is_of_writing(ffi::SQLITE_IOERR_WRITE));
+        assert!(!is_of_writing(ffi::SQLITE_IOERR_READ));
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub struct Store {
     db: Database,
     files: Arc<FileOptions>,
     notes: Arc<[String]>,
+    /// Whether it may finish rewinds that were cut short.
+    recovers: bool,
 }
 
 impl Store {
@@ -108,9 +110,10 @@ impl Store {
         let mut store = Self {
             notes: db.notes().into(),
             files: Arc::default(),
+            recovers: options.recover && !db.is_read_only(),
             db,
         };
-        let recovered = store.recover_rewinds(options.recover)?;
+        let recovered = store.recover_rewinds()?;
         if !recovered.is_empty() {
             store.notes = store.notes.iter().cloned().chain(recovered).collect();
         }

@@ -142,6 +142,21 @@ pub(crate) fn insert_file(tx: &Tx<'_>, operation: i64, row: &RewindFileRow) -> R
     Ok(())
 }
 
+/// Notes that a rewind that was to move the conversation left it where it is: to undo it moves
+/// nothing either.
+pub(crate) fn stay(
+    tx: &Tx<'_>,
+    operation: i64,
+    head: Option<i64>,
+    scratch: Option<i64>,
+) -> Result<()> {
+    tx.prepare_cached(
+        "UPDATE rewinds SET head_before = ?2, scratch_before = ?3 WHERE operation = ?1",
+    )?
+    .execute(params![operation, head, scratch])?;
+    Ok(())
+}
+
 /// Ends a rewind.
 pub(crate) fn finish(
     tx: &Tx<'_>,

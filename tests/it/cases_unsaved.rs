@@ -124,6 +124,7 @@ fn a_full_disk_is_an_error_at_every_append_b73() {
         match line.split_once(' ').unwrap() {
             ("stored", uuid) => kept.push(uuid.to_owned()),
             ("refused", why) => {
+                assert!(why.contains("no space left for"), "{why}");
                 assert!(why.contains("store.db"), "{why}");
                 refused += 1;
             }

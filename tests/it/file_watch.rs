@@ -292,6 +292,35 @@ fn limits_and_secrets_are_told_before_the_edit_b93() {
 }
 
 #[test]
+fn what_is_no_file_is_told_before_the_edit() {
+    let desk = desk();
+    fs::create_dir(desk.path("dir")).unwrap();
+    fs::write(desk.path("dir/f"), "f\n").unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(desk.path("socket")).unwrap();
+    let fifo = std::process::Command::new("mkfifo")
+        .arg(desk.path("fifo"))
+        .status();
+    assert!(fifo.unwrap().success());
+    let files = desk.session.files();
+    let told = [
+        "a folder: name the files in it, or watch the command",
+        "it is a socket",
+        "it is a FIFO",
+    ];
+    // The second time the first state stands, and is told in the same words.
+    for _ in 0..2 {
+        let captured = files.before("toolu_1", ["dir", "socket", "fifo", "dir/f"]);
+        let captured = captured.unwrap();
+        assert_eq!(captured.kept, [desk.path("dir/f")]);
+        let reasons: Vec<&str> = captured.not_kept.iter().map(|one| &*one.reason).collect();
+        assert_eq!(reasons, told);
+    }
+    let captured = files.after("toolu_1", ["dir", "dir/f"]).unwrap();
+    assert_eq!(captured.kept, [desk.path("dir/f")]);
+    assert_eq!(captured.not_kept[0].reason, told[0]);
+}
+
+#[test]
 fn a_thousand_edits_with_three_contents_keep_three_b93() {
     let desk = desk();
     for round in 0..1000 {

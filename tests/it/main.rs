@@ -52,6 +52,7 @@ mod questions;
 mod rewind_faults;
 mod rewind_laws;
 mod rewind_reports;
+mod rewind_unrecorded;
 mod salvage;
 mod scene;
 mod schema;

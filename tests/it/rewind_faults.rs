@@ -19,15 +19,15 @@ use turnkeep::{
 use crate::children::{self, say};
 
 /// How many files the rewind touches.
-const FILES: usize = 50;
+pub const FILES: usize = 50;
 
 /// How many tests share the places.
 const SHARDS: usize = 4;
 
 /// What lies at a path: its kind, its mode, and its content or target.
-type Tree = BTreeMap<String, (&'static str, u32, Vec<u8>)>;
+pub type Tree = BTreeMap<String, (&'static str, u32, Vec<u8>)>;
 
-fn tree(folder: &Path) -> Tree {
+pub fn tree(folder: &Path) -> Tree {
     let mut found = Tree::new();
     let mut open = vec![folder.to_owned()];
     while let Some(at) = open.pop() {
@@ -52,15 +52,15 @@ fn tree(folder: &Path) -> Tree {
 }
 
 /// A store and a work tree, which can be put back to where the rewind begins.
-struct Scene {
+pub struct Scene {
     folder: tempfile::TempDir,
-    before: Tree,
-    after: Tree,
-    point: String,
+    pub before: Tree,
+    pub after: Tree,
+    pub point: String,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let work = folder.path().join("work");
         fs::create_dir(&work).unwrap();
@@ -123,16 +123,16 @@ impl Scene {
         scene
     }
 
-    fn store(&self) -> PathBuf {
+    pub fn store(&self) -> PathBuf {
         self.folder.path().join("store.db")
     }
 
-    fn work(&self) -> PathBuf {
+    pub fn work(&self) -> PathBuf {
         self.folder.path().join("work")
     }
 
     /// Puts store and work tree back to where the rewind begins.
-    fn reset(&self) {
+    pub fn reset(&self) {
         for suffix in ["", "-wal", "-shm", "-journal"] {
             let mut path = self.store().into_os_string();
             path.push(suffix);
@@ -164,7 +164,7 @@ impl Scene {
         assert_eq!(tree(&self.work()), self.before);
     }
 
-    fn session(&self, store: &Store) -> Session {
+    pub fn session(&self, store: &Store) -> Session {
         store.sessions().get(&key()).unwrap()
     }
 
@@ -190,17 +190,17 @@ impl Scene {
     }
 
     /// Whether the head was moved back.
-    fn is_moved(&self, store: &Store) -> bool {
+    pub fn is_moved(&self, store: &Store) -> bool {
         let conversation = self.session(store).conversation("").unwrap();
         conversation.entries.len() == 2
     }
 }
 
-fn key() -> SessionKey {
+pub fn key() -> SessionKey {
     SessionKey::new("p", "s").unwrap()
 }
 
-fn name(number: usize) -> String {
+pub fn name(number: usize) -> String {
     match number % 10 {
         1 => format!("made-{number}/deep/f{number}"),
         6 => format!("made-{number}/f{number}"),

@@ -57,11 +57,24 @@ impl Aim {
     ) -> Result<(Self, RewindOptions)> {
         let row = session.row(db)?;
         let missing = |what: &'static str, id: String| Error::NotFound { what, id };
+        let rewinds = rewinds::of_session(db, row.id)?;
+        let is_meant =
+            |rewind: &RewindRow| operation.is_none_or(|operation| rewind.operation == operation);
+        if let Some(rewind) = rewinds
+            .iter()
+            .rev()
+            .find(|rewind| rewind.status == "unfinished" && is_meant(rewind))
+        {
+            return Err(Error::Conflict(format!(
+                "{} {} is unfinished: it is being applied, or a folder that it was begun in is not there",
+                rewind.kind, rewind.operation
+            )));
+        }
         let rewind = match operation {
             Some(operation) => rewinds::get(db, operation)?
                 .filter(|rewind| rewind.session == row.id && rewind.took_effect())
                 .ok_or_else(|| missing("rewind or undo with the number", operation.to_string()))?,
-            None => newest_not_undone(db, row.id)?
+            None => newest_not_undone(db, rewinds)?
                 .ok_or_else(|| missing("rewind to undo in session", row.key.to_string()))?,
         };
         let rewind = match standing(db, rewind)? {
@@ -218,8 +231,8 @@ fn standing(db: &Connection, mut rewind: RewindRow) -> Result<Standing> {
     }
 }
 
-fn newest_not_undone(db: &Connection, session: i64) -> Result<Option<RewindRow>> {
-    for rewind in rewinds::of_session(db, session)?.into_iter().rev() {
+fn newest_not_undone(db: &Connection, rewinds: Vec<RewindRow>) -> Result<Option<RewindRow>> {
+    for rewind in rewinds.into_iter().rev() {
         if matches!(rewind.kind.as_str(), "rewind" | "take")
             && rewind.took_effect()
             && let Standing::In(rewind) = standing(db, rewind)?

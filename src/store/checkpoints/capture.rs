@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 
 use super::binding::bound;
-use super::keeping::Keeper;
+use super::keeping::{Keeper, is_kept, tell};
 use super::paths::{named_paths, resolve};
 use super::roots::{base_of, roots_of};
 use super::states::Found;
@@ -14,7 +14,7 @@ use super::watch::finish_open;
 use super::{Files, is_enabled};
 use crate::db::Tx;
 use crate::error::{Error, Result};
-use crate::model::{Captured, NotKept, ToolRef};
+use crate::model::{Captured, ToolRef};
 use crate::store::history::History;
 use crate::store::write::SessionTx;
 use crate::tables::file_changes::{self, Bound, ChangeRow, NewChange};
@@ -36,7 +36,7 @@ impl Files {
     /// keeps the first state.
     ///
     /// The call, its prompt and its message need not be stored yet. What cannot be kept (too
-    /// large, excluded, not a file) is in [`Captured::not_kept`]: ask before the tool writes.
+    /// large, excluded, a folder, not a file) is in [`Captured::not_kept`]: ask before the tool writes.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a relative path in a session without a cwd; [`Error::NotFound`] if
@@ -47,6 +47,7 @@ impl Files {
         paths: impl IntoIterator<Item = P>,
     ) -> Result<Captured> {
         let call = call.into();
+        self.recover();
         self.session.write(|tx| tx.before(call, paths))
     }
 
@@ -56,6 +57,7 @@ impl Files {
     /// # Errors
     /// As [`Files::before`]; [`Error::NotFound`] if the session has no such call.
     pub fn before_call(&self, tool_use_id: &str) -> Result<Captured> {
+        self.recover();
         self.session.write(|tx| {
             let paths = named_paths(tx, tool_use_id)?;
             tx.before(tool_use_id, paths)
@@ -73,6 +75,12 @@ impl Files {
     ) -> Result<Captured> {
         let call = call.into();
         self.session.write(|tx| tx.after(call, paths))
+    }
+
+    /// Finishes a rewind that was cut short before a tool changes its files. If that cannot be, the
+    /// tool need not wait for it.
+    fn recover(&self) {
+        let _ = self.session.store().recover_if_free(self.session.row_id());
     }
 }
 
@@ -151,7 +159,9 @@ impl SessionTx<'_, '_> {
                     capture.insert(&row, &before, Some(&after), 0)?;
                 }
             }
-            captured.kept.push(path);
+            if is_kept(&after) {
+                captured.kept.push(path);
+            }
         }
         Ok(captured)
     }
@@ -274,12 +284,9 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         let row = PathRow::of(path);
         if let Some(before) = recorded.get(&row) {
             // The first state stands: the call may have begun.
-            match before {
-                StateRow::NotKept { why } => captured.not_kept.push(NotKept {
-                    path: path.to_owned(),
-                    reason: why.clone(),
-                }),
-                _ => captured.kept.push(path.to_owned()),
+            tell(path, before, captured);
+            if is_kept(before) {
+                captured.kept.push(path.to_owned());
             }
             return Ok(());
         }
@@ -292,7 +299,7 @@ impl<'a, 't, 'c> Capture<'a, 't, 'c> {
         }
         self.insert(&row, &before, None, missing_folders(path))?;
         recorded.insert(row, before.clone());
-        if !matches!(before, StateRow::NotKept { .. }) {
+        if is_kept(&before) {
             captured.kept.push(path.to_owned());
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Finishing a rewind: one transaction says what came of each file, and moves the conversation.
 
+use serde_json::json;
+
 use super::apply::Applied;
 use crate::db::Tx;
 use crate::error::Result;
@@ -12,7 +14,7 @@ use crate::store::write::SessionTx;
 use crate::tables::file_changes::{self, Bound, NewChange};
 use crate::tables::rewinds::{self, RewindRow};
 use crate::tables::sessions::SessionRow;
-use crate::tables::{scratchpad, sessions, transcripts};
+use crate::tables::{operations, scratchpad, sessions, transcripts};
 
 /// How a rewind ended.
 #[derive(Clone, Debug)]
@@ -23,7 +25,12 @@ pub(super) struct Ended {
 }
 
 /// Ends a rewind whose files were applied.
-pub(super) fn finish(store: &Store, rewind: &RewindRow, applied: &[Applied]) -> Result<Ended> {
+pub(super) fn finish(
+    store: &Store,
+    rewind: &RewindRow,
+    applied: &[Applied],
+    is_recovery: bool,
+) -> Result<Ended> {
     store.db().write(|tx| {
         for applied in applied {
             let change = match applied.outcome {
@@ -69,7 +76,14 @@ pub(super) fn finish(store: &Store, rewind: &RewindRow, applied: &[Applied]) -> 
             ),
             None => (None, None),
         };
+        if wants_move && !moved {
+            rewinds::stay(tx, rewind.operation, head, scratch)?;
+        }
         rewinds::finish(tx, rewind.operation, status, head, scratch)?;
+        if is_recovery {
+            let detail = json!({"operation": rewind.operation, "status": status}).to_string();
+            operations::insert(tx, rewind.session, "recover", None, Some(&detail))?;
+        }
         let shown = match &session {
             Some(session) => head_uuid(tx, &History::of(tx, session, "")?, head)?,
             None => None,

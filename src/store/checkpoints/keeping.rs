@@ -18,6 +18,9 @@ use crate::workspace::present::{FileId, Present, file_id, look};
 /// Why the content of a secret is not kept.
 pub(super) const EXCLUDED: &str = "excluded";
 
+/// Why a folder is not kept.
+const FOLDER: &str = "a folder: name the files in it, or watch the command";
+
 /// The bounds of a capture.
 pub(super) struct Keeper {
     options: FileOptions,
@@ -84,12 +87,25 @@ impl Keeper {
                 self.options.max_store_bytes
             ));
         }
-        if let StateRow::NotKept { why } = found.state() {
-            captured.not_kept.push(NotKept {
-                path: path.to_owned(),
-                reason: why.clone(),
-            });
-        }
+        tell(path, found.state(), captured);
         found
     }
+}
+
+/// Tells a path whose state brings nothing back as not kept.
+pub(super) fn tell(path: &Path, state: &StateRow, captured: &mut Captured) {
+    let reason = match state {
+        StateRow::NotKept { why } => why.clone(),
+        StateRow::Directory => FOLDER.to_owned(),
+        _ => return,
+    };
+    captured.not_kept.push(NotKept {
+        path: path.to_owned(),
+        reason,
+    });
+}
+
+/// Whether a state brings something back.
+pub(super) fn is_kept(state: &StateRow) -> bool {
+    !matches!(state, StateRow::NotKept { .. } | StateRow::Directory)
 }

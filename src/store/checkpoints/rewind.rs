@@ -2,8 +2,9 @@
 //!
 //! The plan touches nothing. Recording is one transaction: the plan is looked at again, and the
 //! present content of everything that will be touched is stored. Then the files are changed, and
-//! one transaction says so and moves the conversation. A process that dies in between leaves a row
-//! that says `unfinished`, from which the next one that opens the store goes on.
+//! one transaction says so and moves the conversation. A process that dies in between, or cannot
+//! record the end, leaves a row that says `unfinished`, from which whoever comes next goes on: an
+//! open for writing, or a rewind, in the same process too.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,15 +12,15 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 
 use super::aim::Aim;
-use super::apply::{Applied, apply};
+use super::apply::Applied;
 use super::course::{Course, Ground};
+use super::finish::Ended;
 use super::record::record;
-use super::{covered, finish, stale};
-use crate::error::Result;
+use super::{covered, stale};
+use crate::error::{Error, Result};
 use crate::model::{FileAction, FileOutcome, FileReport, Restore, RewindOptions, RewindReport};
 use crate::store::feed::head_uuid;
 use crate::store::session::Session;
-use crate::tables::rewinds::RewindRow;
 
 /// What a rewind would do. Nothing was touched to make it.
 #[derive(Clone, Debug)]
@@ -39,14 +40,15 @@ impl RewindPlan {
 }
 
 impl Session {
-    /// Looks what a rewind would do. Touches nothing.
+    /// Looks what a rewind would do. Touches nothing, except to finish a rewind that was cut short.
     ///
     /// # Errors
     /// [`Error::NotEnabled`](crate::Error::NotEnabled) if checkpoints are off;
     /// [`Error::NoCheckpoint`](crate::Error::NoCheckpoint) if there is no such point;
     /// [`Error::Conflict`](crate::Error::Conflict) while a tool call of the session has no result,
-    /// unless allowed.
+    /// unless allowed, or if a rewind of it is unfinished and cannot be finished here.
     pub fn plan_rewind(&self, options: &RewindOptions) -> Result<RewindPlan> {
+        self.store().recover_before(self.row_id())?;
         self.store()
             .db()
             .read(|db| plan(db, self, options, Aim::point(db, self, options)?))
@@ -57,8 +59,16 @@ impl Session {
     ///
     /// # Errors
     /// [`Error::NotFound`](crate::Error::NotFound) if there is no such rewind or undo in this session;
-    /// otherwise as [`Session::plan_rewind`].
+    /// [`Error::Conflict`](crate::Error::Conflict) if none was named and an undo that had been cut
+    /// short was finished instead; otherwise as [`Session::plan_rewind`].
     pub fn plan_undo(&self, operation: Option<i64>, options: &RewindOptions) -> Result<RewindPlan> {
+        let recovered = self.store().recover_before(self.row_id())?;
+        let undone = recovered.iter().rev().find(|ended| ended.has_undone());
+        if let (None, Some(undone)) = (operation, undone) {
+            // It is what was asked for, most likely; to go on would take another one back.
+            let said = format!("{}; nothing else was undone", undone.said);
+            return Err(Error::Conflict(said));
+        }
         self.store().db().read(|db| {
             let (aim, options) = Aim::undo(db, self, operation, options)?;
             plan(db, self, &options, aim)
@@ -70,25 +80,28 @@ impl Session {
     /// With files alone, what cannot be put back is left as it is, and the rest is done. With both,
     /// nothing is done then, unless the options accept a part. When this returns, files and
     /// conversation are durable; a process that dies before is recovered when the store is next
-    /// opened for writing.
+    /// opened for writing, or before its next rewind, undo or take.
     ///
     /// # Errors
     /// [`Error::Conflict`](crate::Error::Conflict) if something changed since it was planned: nothing
     /// is touched then. [`Error::Busy`](crate::Error::Busy) while another rewind of this store is
-    /// applied, after ten seconds.
+    /// applied, after ten seconds. [`Error::Unrecorded`](crate::Error::Unrecorded) if it was begun, and
+    /// the store (a full disk) could not record how it ended: files are changed then.
     pub fn rewind(&self, plan: &RewindPlan) -> Result<RewindReport> {
         if !plan.may_begin() {
             return Ok(plan.left());
         }
         let lock = self.store().lock_rewinds()?;
+        if let Some(ended) = self.store().recover_under(&lock, self.row_id())?.first() {
+            return Err(Error::Conflict(format!("{}; plan again", ended.said)));
+        }
         let begun = self.write(|tx| record(tx, self, plan))?;
         let report = match begun {
             // Nothing is left to do.
             None => plan.settled(),
             Some((row, files)) => {
-                let whole = plan.options.restore == Restore::Both && !plan.options.accept_part;
-                let applied = apply(self.store(), files, whole, false)?;
-                self.report(plan, &row, applied)?
+                let (applied, ended) = self.store().carry_out(&row, files, false)?;
+                self.report(plan, row.operation, &applied, ended)?
             }
         };
         drop(lock);
@@ -106,12 +119,12 @@ impl Session {
     fn report(
         &self,
         plan: &RewindPlan,
-        row: &RewindRow,
-        applied: Vec<Applied>,
+        operation: i64,
+        applied: &[Applied],
+        ended: Ended,
     ) -> Result<RewindReport> {
-        let ended = finish::finish(self.store(), row, &applied)?;
         let mut report = plan.settled();
-        report.operation = Some(row.operation);
+        report.operation = Some(operation);
         report.head = ended.head;
         report.conversation_moved = ended.conversation_moved;
         if !ended.conversation_moved {

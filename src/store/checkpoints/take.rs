@@ -93,6 +93,7 @@ impl Files {
             let why = "the other session is in another store";
             return Err(Error::invalid("take", why));
         }
+        self.session.store().recover_before(self.session.row_id())?;
         self.session.store().db().read(|db| {
             let own = Left::of(db, &self.session)?;
             let there = Left::at(db, from, options.point.as_deref())?;

@@ -121,6 +121,8 @@ impl Files {
     /// # Errors
     /// [`Error::NotFound`] if the session was deleted; [`Error::Io`] if a root cannot be read.
     pub fn finish_watches(&self) -> Result<usize> {
+        // What a rewind left unfinished is no command's work. One that cannot be finished stays so.
+        let _ = self.session.store().recover_if_free(self.session.row_id());
         self.session.write(|tx| {
             let open = watched_calls::open_calls(tx.tx(), tx.row()?.id)?;
             for call in &open {
