@@ -2,6 +2,7 @@
 
 mod beginnings;
 mod brute;
+mod damage;
 mod index;
 
 use std::time::Duration;

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use crate::db::{Database, Tx};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::SearchIndex;
 use crate::store::Store;
 use crate::tables::search::{self, BAR, Unindexed};
@@ -45,13 +45,31 @@ impl Store {
     }
 
     /// Makes the search index anew, empty: it catches up as it is used. Nothing but the index
-    /// changes.
+    /// changes. Pages of the file that were damaged, and those that only they led to, stay in it,
+    /// used for nothing: [`salvage`](Store::salvage) gives a store without them.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly); [`Error::Busy`](crate::Error::Busy);
-    /// [`Error::Damaged`](crate::Error::Damaged) if the index cannot even be removed.
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly); [`Error::Busy`](crate::Error::Busy).
     pub fn rebuild_search(&self) -> Result<()> {
-        self.db().write(|tx| Ok(search::make_anew(tx)?))
+        let broken = self.db().read(|db| Ok(search::broken_parts(db)?))?;
+        self.db().write(|tx| Ok(search::make_anew(tx, &broken)?))
+    }
+
+    /// Runs what also removes from the index. If it met a damaged page and the index has some, that
+    /// is made anew, and it runs once more.
+    pub(in crate::store) fn mending<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
+        let outcome = work();
+        if !matches!(outcome, Err(Error::Damaged { .. })) {
+            return outcome;
+        }
+        let broken = self.db().read(|db| Ok(search::broken_parts(db)?));
+        match broken {
+            Ok(broken) if !broken.is_empty() => {
+                self.db().write(|tx| Ok(search::make_anew(tx, &broken)?))?;
+                work()
+            }
+            _ => outcome,
+        }
     }
 }
 
@@ -62,23 +80,35 @@ pub(super) fn step(db: &Database) -> Result<SearchIndex> {
     if state.is_usable && state.done >= last {
         return Ok(SearchIndex::default());
     }
-    let mut is_broken = false;
-    let outcome =
-        db.write(|tx| advance(tx).inspect_err(|error| is_broken = search::says_broken(error)));
-    if !is_broken {
-        return outcome;
+    if !state.is_usable {
+        return step_anew(db);
     }
-    // In a transaction of its own, as SQLite does not let go of what the failed one had begun.
+    let mut failed = false;
+    let outcome = db.write(|tx| {
+        if !search::state(tx)?.is_usable {
+            search::make_anew(tx, &[])?;
+        }
+        advance(tx).inspect_err(|error| {
+            failed = search::is_of_index(tx, error).unwrap_or(false);
+        })
+    });
+    match failed {
+        true => step_anew(db),
+        false => outcome,
+    }
+}
+
+/// The first step of an index that is made anew: in a transaction of its own, as SQLite does not let
+/// one write that met a damaged page.
+fn step_anew(db: &Database) -> Result<SearchIndex> {
+    let broken = db.read(|db| Ok(search::broken_parts(db)?))?;
     db.write(|tx| {
-        search::make_anew(tx)?;
+        search::make_anew(tx, &broken)?;
         advance(tx)
     })
 }
 
 fn advance(tx: &Tx<'_>) -> Result<SearchIndex> {
-    if !search::state(tx)?.is_usable {
-        search::make_anew(tx)?;
-    }
     let begun = Instant::now();
     let before = search::state(tx)?.done;
     let last = search::last_id(tx)?;
