@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
+
 use crate::db::{Database, Tx};
 use crate::error::{Error, Result};
 use crate::model::SearchIndex;
@@ -108,6 +110,40 @@ fn step_anew(db: &Database) -> Result<SearchIndex> {
     })
 }
 
+/// What is wrong with the index, if anything is.
+pub(in crate::store) fn check(db: &Connection) -> Result<Option<String>> {
+    let mut found = search::wrong(db)?;
+    if found.is_empty() && search::state(db)?.is_usable {
+        let missed = missed(db)?;
+        if missed > 0 {
+            found.push(format!("{missed} message(s) are not in it"));
+        }
+    }
+    let found = found.join("; ");
+    Ok((!found.is_empty()).then(|| {
+        format!("the search index is damaged ({found}): `turnkeep reindex` makes it anew, and nothing else depends on it")
+    }))
+}
+
+/// How many messages with words in them the index has come past without them.
+fn missed(db: &Connection) -> Result<u64> {
+    let (mut after, mut missed) = (0, 0);
+    loop {
+        let ids = search::not_held(db, after, 1000)?;
+        let Some(last) = ids.last() else {
+            return Ok(missed);
+        };
+        after = *last;
+        for id in ids {
+            search::each_unindexed(db, id - 1, |message| {
+                let has_words = words_of(db, &message, &mut 0)?.is_some();
+                missed += u64::from(message.id == id && has_words);
+                Ok(ControlFlow::Break(()))
+            })?;
+        }
+    }
+}
+
 fn advance(tx: &Tx<'_>) -> Result<SearchIndex> {
     let begun = Instant::now();
     let before = search::state(tx)?.done;
@@ -166,7 +202,7 @@ impl Spanned {
 
 /// The words that the index holds of a message; `None` if there is no text in it. A line that repeats
 /// a uuid is not shown anywhere, and not found.
-fn words_of(tx: &Tx<'_>, message: &Unindexed<'_>, bytes: &mut usize) -> Result<Option<String>> {
+fn words_of(db: &Connection, message: &Unindexed<'_>, bytes: &mut usize) -> Result<Option<String>> {
     let texts = texts(message.kind, message.entry);
     let is_title = |text: &Text<'_>| text.field == Field::Title;
     let may_repeat = !message.has_uuid && !texts.iter().all(is_title);
@@ -187,7 +223,7 @@ fn words_of(tx: &Tx<'_>, message: &Unindexed<'_>, bytes: &mut usize) -> Result<O
         match (text.field, &text.tool, &text.call) {
             (Field::Input, Some(tool), _) => facets.add_tool(tool, &text.paths),
             (Field::Output, _, Some(call)) => {
-                let answered = tool_calls::answered(tx, message.session, message.id, call)?;
+                let answered = tool_calls::answered(db, message.session, message.id, call)?;
                 if let Some((tool, input)) = answered {
                     facets.add_tool(&tool, &paths(&String::from_utf8_lossy(&input)));
                 }

@@ -2,7 +2,7 @@
 
 mod best;
 mod copies;
-mod index;
+pub(super) mod index;
 mod judge;
 mod newest;
 

@@ -37,11 +37,21 @@ pub(crate) fn broken_parts(db: &Connection) -> Result<Vec<&'static str>> {
     Ok(broken)
 }
 
-/// Whether SQLite finds nothing wrong with the pages of a part.
+/// Whether SQLite finds nothing wrong with the pages of a part, and its rows are no other table's: a
+/// page that was written to the wrong place may be whole.
 fn is_whole(db: &Connection, part: &str) -> bool {
-    let found: Result<String> =
-        db.query_row(&format!("PRAGMA quick_check({part})"), [], |row| row.get(0));
+    let check = format!("PRAGMA quick_check({part})");
+    let found: Result<String> = db.query_row(&check, [], |row| row.get(0));
+    let block = match part {
+        "search_data" => "block",
+        "search_docsize" => "sz",
+        _ => return found.is_ok_and(|found| found == "ok"),
+    };
+    let strange = format!("SELECT count(*) FROM {part} WHERE typeof({block}) <> 'blob'");
     found.is_ok_and(|found| found == "ok")
+        && db
+            .query_row(&strange, [], |row| row.get(0))
+            .is_ok_and(|strange: i64| strange == 0)
 }
 
 /// Makes the index anew, empty; of the old one these parts are not whole.

@@ -5,10 +5,12 @@
 
 mod anew;
 mod asking;
+mod checking;
 mod making;
 
 pub(crate) use anew::{broken_parts, make_anew};
 pub(crate) use asking::{Asked, Hit, Span, best, copies_of, expression, newest, same_title, spans};
+pub(crate) use checking::{not_held, roots, wrong};
 pub(crate) use making::{
     BAR, Unindexed, copy_facet, each_unindexed, finish, insert, last_id, note_span, path_words,
     project_facet, role_facet, session_facet, tool_facet,

@@ -63,7 +63,7 @@ fn whatever_page_of_it_is_damaged_the_index_is_made_anew() {
     let entries = pages(test.store.path(), "('messages')");
     assert!(index.len() > 8, "{index:?}");
     // All but some leaves of the text, which are alike.
-    let step = index.len() / 12 + 1;
+    let step = index.len() / 6 + 1;
     let mut noise = 1_u64;
     let mut random = move || {
         noise = noise
@@ -88,6 +88,9 @@ fn whatever_page_of_it_is_damaged_the_index_is_made_anew() {
             let before = contents(&path);
 
             let store = Store::open(&path).unwrap();
+            let verified = store.verify().unwrap();
+            assert!(verified.is_search_damaged, "{at}: {verified:?}");
+            assert_eq!(verified.findings.len(), 1, "{at}: {verified:?}");
             let key = SessionKey::new("p", "kept").unwrap();
             let session = store.sessions().get(&key).unwrap();
             say(&session, "needle appended");
@@ -107,9 +110,9 @@ fn whatever_page_of_it_is_damaged_the_index_is_made_anew() {
             assert!(found(&store, "gone").is_empty(), "{at}");
             let after = contents(&path);
             assert_eq!(after[..400], before[..400], "{at}");
-            for line in store.verify().unwrap().findings {
-                assert!(line.what.contains("never used"), "{at}: {line:?}");
-            }
+            let verified = store.verify().unwrap();
+            assert_eq!(verified.findings, [], "{at}");
+            assert!(verified.unused_pages > 0 || damage == "random", "{at}");
             drop((session, gone, store));
             let _ = fs::remove_file(path.with_extension("db-wal"));
             let _ = fs::remove_file(path.with_extension("db-shm"));
@@ -150,4 +153,37 @@ fn a_damaged_index_of_a_store_that_can_only_be_read_is_named() {
     let refused = store.search(&SearchQuery::new("needle")).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Damaged);
     assert!(refused.to_string().contains("search index"), "{refused}");
+}
+
+#[test]
+fn what_the_index_silently_misses_is_told() {
+    for damage in [
+        "DELETE FROM search_idx",
+        "DELETE FROM search_spans",
+        "UPDATE search_spans SET newest_ms = oldest_ms - 1",
+        "DELETE FROM search_docsize",
+        "DELETE FROM search_docsize WHERE id = 7",
+        "UPDATE search_data SET block = x'00000000000000' WHERE id = 10",
+        "UPDATE search_state SET done = 9999",
+        "UPDATE search_data SET block = zeroblob(length(block)) WHERE id = (SELECT max(id) FROM search_data)",
+        "DELETE FROM search_data WHERE id = (SELECT max(id) FROM search_data)",
+        "DELETE FROM search WHERE rowid = 7",
+    ] {
+        let (test, _) = indexed(TestStore::new());
+        assert_eq!(test.store.verify().unwrap().findings, []);
+        let sql = Connection::open(test.store.path()).unwrap();
+        sql.execute_batch(damage).unwrap();
+        let read_only = OpenOptions::new().read_only(true);
+        let reading = Store::open_with(test.store.path(), &read_only).unwrap();
+        for store in [&test.store, &reading] {
+            let verified = store.verify().unwrap();
+            assert!(verified.is_search_damaged, "{damage}");
+            assert_eq!(verified.findings.len(), 1, "{damage}: {verified:?}");
+        }
+        drop(reading);
+        test.store.rebuild_search().unwrap();
+        test.store.index_search(Duration::from_secs(60)).unwrap();
+        let verified = test.store.verify().unwrap();
+        assert_eq!(verified.findings, [], "{damage}");
+    }
 }
