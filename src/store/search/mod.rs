@@ -86,7 +86,7 @@ fn page(db: &Connection, query: &SearchQuery, terms: &[Term]) -> Result<SearchPa
     let Some(asked) = judge.asked()? else {
         return Ok(page);
     };
-    let limit = query.limit.unwrap_or(PAGE).max(1);
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, usize::MAX - 1);
     let at = query.after.map(|cursor| cursor.at);
     let found = match (query.is_ranked, at) {
         (true, None | Some(At::Best { .. })) => {
