@@ -48,7 +48,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
 
-    /// Only tool calls that name this path, and what came out of them
+    /// Only tool calls that name this path, its end or its beginning, and what came out of them
     #[arg(long)]
     path: Option<String>,
 
@@ -92,7 +92,12 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         print(&mut out, &page)?;
         if page.unindexed > 0 {
             let left = count(page.unindexed, "message");
-            eprintln!("note: {left} not indexed yet, and not looked at; --wait indexes them first");
+            let why = if store.is_read_only() {
+                "this store can only be read, so they cannot be"
+            } else {
+                "--wait indexes them first"
+            };
+            eprintln!("note: {left} not indexed yet, and not looked at; {why}");
         }
     }
     Ok(Done::All)

@@ -19,7 +19,8 @@ pub(super) fn run(call: &Call, _: &Args) -> Outcome {
             .iter()
             .map(|finding| json!({"session": finding.session, "what": finding.what}))
             .collect();
-        let shown = json!({"sessions": verified.sessions, "entries": verified.entries, "findings": findings});
+        let shown = json!({"sessions": verified.sessions, "entries": verified.entries, "findings": findings,
+            "search_damaged": verified.is_search_damaged, "unused_pages": verified.unused_pages});
         out.line(&shown.to_string())?;
     } else {
         for finding in &verified.findings {
@@ -30,10 +31,16 @@ pub(super) fn run(call: &Call, _: &Args) -> Outcome {
                 finding.what
             ))?;
         }
-        let verdict = if verified.findings.is_empty() {
-            "all is well"
-        } else {
-            "not all is well"
+        if verified.unused_pages > 0 {
+            let pages = count(verified.unused_pages, "page");
+            out.line(&format!(
+                "{pages} of the file unused, as a damaged search index leaves them: VACUUM gives them back"
+            ))?;
+        }
+        let verdict = match verified.findings.len() {
+            0 => "all is well",
+            1 if verified.is_search_damaged => "all is well but the search index",
+            _ => "not all is well",
         };
         let read = format!(
             "{}, {}",

@@ -70,8 +70,8 @@ impl SearchQuery {
         self
     }
 
-    /// Only tool calls that name this path, or one that ends or begins so (in whole names), and what
-    /// came out of them.
+    /// Only tool calls that name this path, one that ends so (`lib.rs`, `src/lib.rs`) or one that
+    /// begins so (`/srv/app`), and what came out of them. In whole names, and case matters.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = Some(path.into());
         self

@@ -105,7 +105,7 @@ impl Session {
     /// # Errors
     /// [`Error::NotFound`] if it was deleted before.
     pub fn delete(&self) -> Result<()> {
-        self.write(|tx| tx.delete())
+        self.store().mending(|| self.write(|tx| tx.delete()))
     }
 
     /// The subpaths of its sub-agents' transcripts.

@@ -175,7 +175,7 @@ impl SessionStore {
     /// # Errors
     /// Those of the database.
     pub fn delete(&self, key: &TranscriptKey) -> Result<()> {
-        self.store.db().write(|tx| {
+        let delete = |tx: &Tx<'_>| {
             let Some(row) = sessions::find(tx, &key.session)? else {
                 return Ok(());
             };
@@ -185,7 +185,8 @@ impl SessionStore {
             } else {
                 session.delete_subpath(&key.subpath)
             }
-        })
+        };
+        self.store.mending(|| self.store.db().write(delete))
     }
 
     /// The subpaths of a session's sub-agents, sorted.

@@ -6,6 +6,7 @@ use super::Store;
 use super::blobs::content;
 use super::history::History;
 use super::listing::add;
+use super::search::index;
 use crate::error::Result;
 use crate::tables::sessions::SessionRow;
 use crate::tables::{blobs, checks, messages, sessions, transcripts};
@@ -13,7 +14,7 @@ use crate::transcript::listing::Tally;
 use crate::transcript::reading::Reading;
 
 /// How many findings of SQLite's own check are reported.
-const MOST_FINDINGS: u32 = 100;
+const MOST_FINDINGS: usize = 100;
 
 /// How many sessions, and lines of one, are read at a time.
 const SESSIONS: usize = 100;
@@ -30,6 +31,12 @@ pub struct Verified {
     pub entries: u64,
     /// What is wrong. Empty: all is well.
     pub findings: Vec<Finding>,
+    /// Whether one of them is about the search index, which
+    /// [`rebuild_search`](Store::rebuild_search) makes anew. The last one is.
+    pub is_search_damaged: bool,
+    /// How many pages of the file are in no table and not free: what is left of a damaged search
+    /// index that was made anew. That is no finding, unless there is another one, besides the index.
+    pub unused_pages: u64,
 }
 
 /// Something that is wrong.
@@ -49,15 +56,24 @@ impl Store {
     /// [`Error::Damaged`](crate::Error::Damaged) if the file cannot be read to its end.
     pub fn verify(&self) -> Result<Verified> {
         let mut verified = Verified::default();
-        let broken = self
-            .db()
-            .read(|db| Ok(checks::integrity(db, MOST_FINDINGS)?))?;
+        let (told, search) = self.db().read(|db| {
+            let told = checks::integrity(db, MOST_FINDINGS)?;
+            Ok((told, index::check(db)?))
+        })?;
+        let of_file = |what: String| Finding {
+            session: None,
+            what,
+        };
+        let of_search = told.is_of_search.then(|| {
+            let why = "the search index is damaged: `turnkeep reindex` makes it anew, and nothing else depends on it";
+            why.to_owned()
+        });
+        let of_search = search.or(of_search);
+        verified.is_search_damaged = of_search.is_some();
+        verified.unused_pages = told.unused_pages;
         verified
             .findings
-            .extend(broken.into_iter().map(|what| Finding {
-                session: None,
-                what,
-            }));
+            .extend(told.findings.into_iter().map(of_file));
         let mut after = 0;
         loop {
             let rows = self
@@ -75,6 +91,12 @@ impl Store {
             }
         }
         self.verify_contents(&mut verified)?;
+        if verified.unused_pages > 0 && !verified.findings.is_empty() {
+            let pages = verified.unused_pages;
+            let what = format!("{pages} page(s) of the file are in no table, and not free");
+            verified.findings.push(of_file(what));
+        }
+        verified.findings.extend(of_search.map(of_file));
         Ok(verified)
     }
 

@@ -2,13 +2,71 @@
 
 use rusqlite::{Connection, Result, params};
 
+use super::search;
+
+/// What SQLite itself finds wrong.
+#[derive(Debug, Default)]
+pub(crate) struct Integrity {
+    /// A line each.
+    pub(crate) findings: Vec<String>,
+    /// Whether it is about the search index as well.
+    pub(crate) is_of_search: bool,
+    /// How many pages are in no table and not given free.
+    pub(crate) unused_pages: u64,
+}
+
 /// What SQLite itself finds wrong, at most `limit` findings; empty if all is well.
-pub(crate) fn integrity(db: &Connection, limit: u32) -> Result<Vec<String>> {
-    let mut statement = db.prepare(&format!("PRAGMA integrity_check({limit})"))?;
-    let found: Vec<String> = statement
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_>>()?;
-    let mut found: Vec<String> = found.into_iter().filter(|line| line != "ok").collect();
+pub(crate) fn integrity(db: &Connection, limit: usize) -> Result<Integrity> {
+    let of_search: Vec<String> = search::roots(db)?
+        .iter()
+        .map(|root| format!("Tree {root} "))
+        .collect();
+    let is_of_search = |line: &str| {
+        line.contains("main.search")
+            || line.contains(" in search_")
+            || line.starts_with("fts5: ")
+            || of_search.iter().any(|tree| line.starts_with(tree.as_str()))
+    };
+    let mut told = Integrity::default();
+    let mut check = |of: &str| -> Result<()> {
+        let mut statement = db.prepare(&format!("PRAGMA integrity_check({of})"))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let text: String = row.get(0)?;
+            for line in text.lines() {
+                if line == "ok" || line.starts_with("***") {
+                } else if line.starts_with("Page ") && line.ends_with(": never used") {
+                    told.unused_pages += 1;
+                } else if is_of_search(line) {
+                    told.is_of_search = true;
+                } else if !told.findings.iter().any(|found| found == line) {
+                    told.findings.push(line.to_owned());
+                }
+            }
+        }
+        Ok(())
+    };
+    // Each page may be one that is not used, and comes before what else is wrong.
+    let pages: i64 = db.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    if let Err(error) = check(&pages.saturating_add(1000).to_string()) {
+        // An index that cannot even be opened ends the check: the other tables are checked alone.
+        if search::broken_parts(db)?.is_empty() {
+            return Err(error);
+        }
+        let mut tables = db.prepare(
+            "SELECT name FROM sqlite_schema
+             WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'search\\_%' ESCAPE '\\'",
+        )?;
+        let tables: Vec<String> = tables
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<_>>()?;
+        for table in tables {
+            check(&format!("\"{table}\""))?;
+        }
+        told.is_of_search = true;
+    }
+    told.findings.truncate(limit);
+    let found = &mut told.findings;
     let mut dangling = db.prepare(
         "SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2",
     )?;
@@ -22,7 +80,7 @@ pub(crate) fn integrity(db: &Connection, limit: u32) -> Result<Vec<String>> {
     for line in dangling {
         found.push(line?);
     }
-    Ok(found)
+    Ok(told)
 }
 
 /// Counts of a transcript, from its rows: next seq, next line, entries.

@@ -8,8 +8,10 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use rusqlite::Connection;
+
 use crate::db::{Database, Tx};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::SearchIndex;
 use crate::store::Store;
 use crate::tables::search::{self, BAR, Unindexed};
@@ -45,13 +47,31 @@ impl Store {
     }
 
     /// Makes the search index anew, empty: it catches up as it is used. Nothing but the index
-    /// changes.
+    /// changes. Pages of the file that were damaged, and those that only they led to, stay in it,
+    /// used for nothing: [`salvage`](Store::salvage) gives a store without them.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly); [`Error::Busy`](crate::Error::Busy);
-    /// [`Error::Damaged`](crate::Error::Damaged) if the index cannot even be removed.
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly); [`Error::Busy`](crate::Error::Busy).
     pub fn rebuild_search(&self) -> Result<()> {
-        self.db().write(|tx| Ok(search::make_anew(tx)?))
+        let broken = self.db().read(|db| Ok(search::broken_parts(db)?))?;
+        self.db().write(|tx| Ok(search::make_anew(tx, &broken)?))
+    }
+
+    /// Runs what also removes from the index. If it met a damaged page and the index has some, that
+    /// is made anew, and it runs once more.
+    pub(in crate::store) fn mending<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
+        let outcome = work();
+        if !matches!(outcome, Err(Error::Damaged { .. })) {
+            return outcome;
+        }
+        let broken = self.db().read(|db| Ok(search::broken_parts(db)?));
+        match broken {
+            Ok(broken) if !broken.is_empty() => {
+                self.db().write(|tx| Ok(search::make_anew(tx, &broken)?))?;
+                work()
+            }
+            _ => outcome,
+        }
     }
 }
 
@@ -62,23 +82,69 @@ pub(super) fn step(db: &Database) -> Result<SearchIndex> {
     if state.is_usable && state.done >= last {
         return Ok(SearchIndex::default());
     }
-    let mut is_broken = false;
-    let outcome =
-        db.write(|tx| advance(tx).inspect_err(|error| is_broken = search::says_broken(error)));
-    if !is_broken {
-        return outcome;
+    if !state.is_usable {
+        return step_anew(db);
     }
-    // In a transaction of its own, as SQLite does not let go of what the failed one had begun.
+    let mut failed = false;
+    let outcome = db.write(|tx| {
+        if !search::state(tx)?.is_usable {
+            search::make_anew(tx, &[])?;
+        }
+        advance(tx).inspect_err(|error| {
+            failed = search::is_of_index(tx, error).unwrap_or(false);
+        })
+    });
+    match failed {
+        true => step_anew(db),
+        false => outcome,
+    }
+}
+
+/// The first step of an index that is made anew: in a transaction of its own, as SQLite does not let
+/// one write that met a damaged page.
+fn step_anew(db: &Database) -> Result<SearchIndex> {
+    let broken = db.read(|db| Ok(search::broken_parts(db)?))?;
     db.write(|tx| {
-        search::make_anew(tx)?;
+        search::make_anew(tx, &broken)?;
         advance(tx)
     })
 }
 
-fn advance(tx: &Tx<'_>) -> Result<SearchIndex> {
-    if !search::state(tx)?.is_usable {
-        search::make_anew(tx)?;
+/// What is wrong with the index, if anything is.
+pub(in crate::store) fn check(db: &Connection) -> Result<Option<String>> {
+    let mut found = search::wrong(db)?;
+    if found.is_empty() && search::state(db)?.is_usable {
+        let missed = missed(db)?;
+        if missed > 0 {
+            found.push(format!("{missed} message(s) are not in it"));
+        }
     }
+    let found = found.join("; ");
+    Ok((!found.is_empty()).then(|| {
+        format!("the search index is damaged ({found}): `turnkeep reindex` makes it anew, and nothing else depends on it")
+    }))
+}
+
+/// How many messages with words in them the index has come past without them.
+fn missed(db: &Connection) -> Result<u64> {
+    let (mut after, mut missed) = (0, 0);
+    loop {
+        let ids = search::not_held(db, after, 1000)?;
+        let Some(last) = ids.last() else {
+            return Ok(missed);
+        };
+        after = *last;
+        for id in ids {
+            search::each_unindexed(db, id - 1, |message| {
+                let has_words = words_of(db, &message, &mut 0)?.is_some();
+                missed += u64::from(message.id == id && has_words);
+                Ok(ControlFlow::Break(()))
+            })?;
+        }
+    }
+}
+
+fn advance(tx: &Tx<'_>) -> Result<SearchIndex> {
     let begun = Instant::now();
     let before = search::state(tx)?.done;
     let last = search::last_id(tx)?;
@@ -136,7 +202,7 @@ impl Spanned {
 
 /// The words that the index holds of a message; `None` if there is no text in it. A line that repeats
 /// a uuid is not shown anywhere, and not found.
-fn words_of(tx: &Tx<'_>, message: &Unindexed<'_>, bytes: &mut usize) -> Result<Option<String>> {
+fn words_of(db: &Connection, message: &Unindexed<'_>, bytes: &mut usize) -> Result<Option<String>> {
     let texts = texts(message.kind, message.entry);
     let is_title = |text: &Text<'_>| text.field == Field::Title;
     let may_repeat = !message.has_uuid && !texts.iter().all(is_title);
@@ -157,7 +223,7 @@ fn words_of(tx: &Tx<'_>, message: &Unindexed<'_>, bytes: &mut usize) -> Result<O
         match (text.field, &text.tool, &text.call) {
             (Field::Input, Some(tool), _) => facets.add_tool(tool, &text.paths),
             (Field::Output, _, Some(call)) => {
-                let answered = tool_calls::answered(tx, message.session, message.id, call)?;
+                let answered = tool_calls::answered(db, message.session, message.id, call)?;
                 if let Some((tool, input)) = answered {
                     facets.add_tool(&tool, &paths(&String::from_utf8_lossy(&input)));
                 }

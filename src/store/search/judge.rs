@@ -17,7 +17,7 @@ use crate::tables::sessions::{self, SessionRow};
 use crate::tables::{tool_calls, transcripts};
 use crate::transcript::search::ask::Term;
 use crate::transcript::search::snippet::{Found, find, piece};
-use crate::transcript::search::texts::{Field, Text, texts};
+use crate::transcript::search::texts::{Field, Text, names_path, paths, texts};
 use crate::transcript::search::words::words;
 
 /// A session, and whose rows it shows.
@@ -289,12 +289,25 @@ impl<'q> Judge<'q> {
             if found.terms == 0 {
                 continue;
             }
-            let tool = match (&text.tool, &text.call, text.field) {
-                (Some(tool), ..) => Some(tool.to_string()),
-                (None, Some(call), Field::Output) => {
-                    tool_calls::answered(self.db, hit.session, hit.id, call)?.map(|(tool, _)| tool)
+            let call = match (&text.call, text.field) {
+                (Some(call), Field::Output) => {
+                    tool_calls::answered(self.db, hit.session, hit.id, call)?
                 }
                 _ => None,
+            };
+            if let Some(asked) = &self.query.path {
+                let input = call
+                    .as_ref()
+                    .map(|(_, input)| String::from_utf8_lossy(input));
+                let of_call = input.as_deref().map(paths).unwrap_or_default();
+                let mut named = text.paths.iter().chain(&of_call);
+                if !named.any(|path| names_path(path, asked)) {
+                    continue;
+                }
+            }
+            let tool = match &text.tool {
+                Some(tool) => Some(tool.to_string()),
+                None => call.map(|(tool, _)| tool),
             };
             if self.query.tool.is_some() && tool != self.query.tool {
                 continue;

@@ -2,7 +2,7 @@
 
 mod best;
 mod copies;
-mod index;
+pub(super) mod index;
 mod judge;
 mod newest;
 
@@ -49,19 +49,26 @@ impl Store {
         }
         let look = || {
             self.db().read(|db| match page(db, query, &terms) {
-                Err(error) if search::says_broken(&error) && !self.is_read_only() => Ok(None),
+                Err(error) if search::is_of_index(db, &error)? => Ok(None),
                 found => found.map(Some),
             })
         };
         if let Some(page) = look()? {
             return Ok(page);
         }
+        if self.is_read_only() {
+            return Err(self.index_damaged("where the store can be written to, it is made anew"));
+        }
         self.rebuild_search()?;
         index::step(self.db())?;
-        look()?.ok_or_else(|| Error::Damaged {
+        look()?.ok_or_else(|| self.index_damaged("`turnkeep reindex` makes it anew"))
+    }
+
+    fn index_damaged(&self, remedy: &str) -> Error {
+        Error::Damaged {
             path: self.path().to_owned(),
-            why: "the search index cannot be read, nor made anew".to_owned(),
-        })
+            why: format!("the search index cannot be read, all else is not concerned; {remedy}"),
+        }
     }
 }
 
@@ -79,7 +86,7 @@ fn page(db: &Connection, query: &SearchQuery, terms: &[Term]) -> Result<SearchPa
     let Some(asked) = judge.asked()? else {
         return Ok(page);
     };
-    let limit = query.limit.unwrap_or(PAGE).max(1);
+    let limit = query.limit.unwrap_or(PAGE).clamp(1, usize::MAX - 1);
     let at = query.after.map(|cursor| cursor.at);
     let found = match (query.is_ranked, at) {
         (true, None | Some(At::Best { .. })) => {

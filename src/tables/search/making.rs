@@ -78,11 +78,11 @@ pub(crate) fn last_id(db: &Connection) -> Result<i64> {
 /// Calls `each` with the messages behind the id `after` that hold a record, in order, until it breaks.
 /// Whether it came to the end.
 pub(crate) fn each_unindexed(
-    tx: &Tx<'_>,
+    db: &Connection,
     after: i64,
     mut each: impl FnMut(Unindexed<'_>) -> error::Result<ControlFlow<()>>,
 ) -> error::Result<bool> {
-    let mut statement = tx.prepare_cached(
+    let mut statement = db.prepare_cached(
         "SELECT m.id, m.session, s.project_key, m.kind, m.uuid IS NOT NULL,
              coalesce(m.timestamp_ms, m.stored_ms), m.entry
          FROM messages m JOIN sessions s ON s.id = m.session

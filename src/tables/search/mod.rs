@@ -3,10 +3,14 @@
 //! It is derived, so nothing here may stop a write: what goes wrong while rows are removed is noted,
 //! and the index is made anew when it is next used.
 
+mod anew;
 mod asking;
+mod checking;
 mod making;
 
+pub(crate) use anew::{broken_parts, make_anew};
 pub(crate) use asking::{Asked, Hit, Span, best, copies_of, expression, newest, same_title, spans};
+pub(crate) use checking::{not_held, roots, wrong};
 pub(crate) use making::{
     BAR, Unindexed, copy_facet, each_unindexed, finish, insert, last_id, note_span, path_words,
     project_facet, role_facet, session_facet, tool_facet,
@@ -20,10 +24,6 @@ use crate::transcript::search::RULES;
 
 /// How many bits of an id tell its place within a span.
 const SPAN_BITS: u32 = 10;
-
-/// The migration that makes the tables, up to where it ends with that.
-const MADE_BY: &str = include_str!("../../../migrations/V7__search.sql");
-const ENDS: &str = "-- End of what";
 
 /// How far the index has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,8 @@ pub(crate) fn set_done(tx: &Tx<'_>, done: i64) -> Result<()> {
     Ok(())
 }
 
-/// Whether an error says that the index is damaged or gone, and not something else.
+/// Whether an error says that the index is damaged or gone, or that a page of the file is, which may be
+/// one of the index.
 pub(crate) fn is_broken(error: &rusqlite::Error) -> bool {
     let says = |text: &str| {
         text.contains("no such table: search")
@@ -95,13 +96,20 @@ pub(crate) fn is_broken(error: &rusqlite::Error) -> bool {
     }
 }
 
-/// The same of an error that has been widened.
-pub(crate) fn says_broken(error: &Error) -> bool {
-    match error {
-        Error::Storage(source) => source.downcast_ref().is_some_and(is_broken),
-        Error::Damaged { .. } => true,
-        _ => false,
-    }
+/// Whether it is the index that an error is about: for a damaged page it is looked whether the index
+/// has one.
+pub(crate) fn is_of_index(db: &Connection, error: &Error) -> Result<bool> {
+    let source = match error {
+        Error::Storage(source) => source.downcast_ref::<rusqlite::Error>(),
+        Error::Damaged { .. } => return Ok(!broken_parts(db)?.is_empty()),
+        _ => None,
+    };
+    let Some(source) = source.filter(|source| is_broken(source)) else {
+        return Ok(false);
+    };
+    let code = source.sqlite_error().map(|code| code.extended_code);
+    let is_of_page = code == Some(rusqlite::ffi::SQLITE_CORRUPT);
+    Ok(!is_of_page || !broken_parts(db)?.is_empty())
 }
 
 /// Removes all of a session's rows from the index: before they leave `messages`.
@@ -181,26 +189,4 @@ fn give_up(tx: &Tx<'_>) -> Result<()> {
         Err(error) if is_broken(&error) => Ok(()),
         other => other,
     }
-}
-
-/// Makes the index anew, empty, whatever is left of the old one.
-pub(crate) fn make_anew(tx: &Tx<'_>) -> Result<()> {
-    let made_by = MADE_BY.split(ENDS).next().unwrap_or_default();
-    if guarded(tx, || tx.execute_batch("DROP TABLE IF EXISTS search")).is_err() {
-        // SQLite drops such a table only with all of its parts there: what is missing is put back.
-        tx.execute_batch(
-            "DROP TABLE IF EXISTS search_config;
-             CREATE TABLE search_config (k PRIMARY KEY, v) WITHOUT ROWID;
-             INSERT INTO search_config VALUES ('version', 4);
-             CREATE TABLE IF NOT EXISTS search_data (id INTEGER PRIMARY KEY, block BLOB);
-             CREATE TABLE IF NOT EXISTS search_idx (segid, term, pgno, PRIMARY KEY (segid, term)) WITHOUT ROWID;
-             CREATE TABLE IF NOT EXISTS search_docsize (id INTEGER PRIMARY KEY, sz BLOB, origin INTEGER);
-             DROP TABLE search;",
-        )?;
-    }
-    // Parts whose table is gone.
-    for part in ["config", "data", "idx", "docsize", "state", "spans"] {
-        tx.execute_batch(&format!("DROP TABLE IF EXISTS search_{part}"))?;
-    }
-    tx.execute_batch(made_by)
 }

@@ -190,6 +190,22 @@ pub(crate) fn paths(input: &str) -> Vec<Cow<'_, str>> {
     found
 }
 
+/// Whether a path is the one that is asked for, ends so, or begins so, in whole names. What is asked
+/// for from the root on is no end, and what is not is the beginning only of a path that is not either.
+pub(crate) fn names_path(path: &str, asked: &str) -> bool {
+    fn names(path: &str) -> Vec<&str> {
+        let names = path.split(['/', '\\']);
+        names.filter(|name| !matches!(*name, "" | ".")).collect()
+    }
+    let (there, wanted) = (names(path), names(asked));
+    match (path.starts_with('/'), asked.starts_with('/')) {
+        (true, true) => there.starts_with(&wanted),
+        (false, true) => false,
+        (true, false) => there.ends_with(&wanted),
+        (false, false) => there.ends_with(&wanted) || there.starts_with(&wanted),
+    }
+}
+
 /// Calls `each` with every string and number in a JSON value, keys left out. Goes over the text once
 /// and does not recurse, however deeply the value is nested.
 fn each_value<'a>(json: &'a str, mut each: impl FnMut(Cow<'a, str>)) {
@@ -268,6 +284,35 @@ mod tests {
         assert!(shown("user", meta).is_empty());
         assert!(shown("system", r#"{"content":"x"}"#).is_empty());
         assert!(shown("user", "not json").is_empty());
+    }
+
+    #[test]
+    fn a_path_is_named_by_whole_names_at_its_beginning_or_end() {
+        for (path, asked) in [
+            ("/srv/app/src/lib.rs", "lib.rs"),
+            ("/srv/app/src/lib.rs", "src/lib.rs"),
+            ("/srv/app/src/lib.rs", "./src//lib.rs"),
+            ("/srv/app/src/lib.rs", "/srv/app"),
+            ("/srv/app/src/lib.rs", "/srv/app/"),
+            ("/srv/app/src/lib.rs", "/srv/app/src/lib.rs"),
+            ("src/lib.rs", "src"),
+            ("C:\\app\\lib.rs", "C:\\app"),
+            ("C:\\app\\lib.rs", "app/lib.rs"),
+        ] {
+            assert!(names_path(path, asked), "{path} {asked}");
+        }
+        for (path, asked) in [
+            ("/d/a b.txt", "b.txt"),
+            ("/d/x.txt", "txt"),
+            ("/d/notes.txt.bak", "notes.txt"),
+            ("/srv/app/src/lib.rs", "app/src"),
+            ("/srv/app/src/lib.rs", "srv/app"),
+            ("/srv/app/src/lib.rs", "/app"),
+            ("/srv/app/src/lib.rs", "/srv/ap"),
+            ("/srv/app/src/lib.rs", "Lib.rs"),
+        ] {
+            assert!(!names_path(path, asked), "{path} {asked}");
+        }
     }
 
     #[test]
