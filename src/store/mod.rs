@@ -7,6 +7,7 @@ mod checkpoints;
 mod compact;
 mod context;
 mod conversation;
+mod copies;
 mod delete;
 mod feed;
 mod files;

@@ -15,7 +15,7 @@ use super::work::{Next, Work};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::model::SessionKey;
-use crate::store::Store;
+use crate::store::{Store, ancestors};
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::{checkpoints_due, import_sources, messages};
 
@@ -185,8 +185,20 @@ impl Import<'_> {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort();
         touched.dedup();
-        let makes_changes = !stopped && self.store.file_options().enabled;
+        // Copies behind what they were copied from: who follows the store is told of a change once.
+        let copies = |key: &SessionKey| {
+            self.store.db().read(|db| match sessions::find(db, key)? {
+                Some(row) if row.is_inferred_fork => Ok(ancestors(db, &row)?.len()),
+                _ => Ok(0),
+            })
+        };
+        let mut ordered = Vec::with_capacity(touched.len());
         for key in touched {
+            ordered.push((copies(&key)?, key));
+        }
+        ordered.sort();
+        let makes_changes = !stopped && self.store.file_options().enabled;
+        for (_, key) in ordered {
             if makes_changes {
                 self.make_changes(&key)?;
             }

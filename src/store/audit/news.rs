@@ -7,6 +7,7 @@ use super::{Audit, Question};
 use crate::error::{Error, Result};
 use crate::model::{Change, ChangeFilter, NewEntry, NewOperation, News, NewsCursor};
 use crate::store::checkpoints::{Sight, with_outcome};
+use crate::store::copies::Copies;
 use crate::tables::audit::{Ends, From, ends, given, messages_behind, open_between, page};
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::operations;
@@ -121,13 +122,14 @@ impl Look<'_> {
             Some(view) => Some(Sight::of(db, &view.history)?),
             None => None,
         };
+        let copies = Copies::new(db);
         let mut told: Vec<ChangeRow> = Vec::new();
         let open = &mut self.next.open;
         open.clear();
         for id in &cursor.open {
             match file_changes::get(db, *id)? {
                 Some(row) if row.after.is_none() => open.push(*id),
-                Some(row) if question.means(db, sight.as_ref(), &row)? => told.push(row),
+                Some(row) if question.means(&copies, sight.as_ref(), &row)? => told.push(row),
                 _ => {}
             }
         }
@@ -139,7 +141,7 @@ impl Look<'_> {
         };
         self.has_more |= is_full;
         for row in rows {
-            if question.means(db, sight.as_ref(), &row)? {
+            if question.means(&copies, sight.as_ref(), &row)? {
                 if row.after.is_none() {
                     open.push(row.id);
                 }
