@@ -102,6 +102,19 @@ impl<'d> Copies<'d> {
         Ok(found)
     }
 
+    /// The uuid that a message had where it was said, as far up as that is known.
+    pub(super) fn first_uuid(&self, message: i64) -> Result<Option<String>> {
+        let last = self.originals(message)?.pop().unwrap_or(message);
+        let Some(place) = messages::place_of(self.db, last)? else {
+            return Ok(None);
+        };
+        Ok(match (self.origin(place.session)?, place.uuid) {
+            // Its origin is gone, and it may still name the message.
+            (Some(origin), Some(uuid)) => Some(self.step(origin, last, &uuid)?.0),
+            (_, uuid) => uuid,
+        })
+    }
+
     /// The changes that an imported change is a copy of, of the session that made them; none if it is
     /// no copy. What two transcripts tell of one change may differ in how it is told: by the call, or
     /// by checkpoints at the prompts around its turn.

@@ -65,6 +65,22 @@ pub(crate) fn named(db: &Connection, project_key: &str, session_id: &str) -> Res
     .collect()
 }
 
+/// The messages of a session's main line and their uuids, up to a number.
+pub(crate) fn main_line(
+    db: &Connection,
+    session: i64,
+    until_seq: i64,
+) -> Result<Vec<(i64, String)>> {
+    db.prepare_cached(
+        "SELECT id, uuid FROM messages
+         WHERE session = ?1 AND subpath = '' AND line IS NOT NULL AND uuid IS NOT NULL AND seq <= ?2 ORDER BY line",
+    )?
+    .query_map(params![session, until_seq], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })?
+    .collect()
+}
+
 /// Entries of a main transcript behind `seq` that may name a session they were copied from.
 pub(crate) fn may_claim(
     db: &Connection,

@@ -168,3 +168,50 @@ fn news_tell_a_copied_change_once() {
         .unwrap();
     assert_eq!(first_copy, 3, "{owners:?}");
 }
+
+#[test]
+fn comparing_finds_what_was_copied_wherever_it_stands() {
+    let (test, _) = TestStore::with(RUN);
+    let id = |id| session(&test.store, id);
+    for (one, two, common, own) in [
+        ("63ee", "42dc", 20, (0, 0)),
+        // Compacted away in the one.
+        ("63ee", "b132", 14, (20, 0)),
+        ("b132", "42dc", 14, (0, 20)),
+        // Forked across a compaction.
+        ("63ee", "359d", 13, (8, 7)),
+    ] {
+        for (one, two, own) in [(one, two, own), (two, one, (own.1, own.0))] {
+            let found = id(one).compare(&id(two)).unwrap();
+            assert_eq!(found.common, common, "{one} {two}");
+            assert_eq!((found.left.len(), found.right.len()), own, "{one} {two}");
+            assert!(found.last_common.is_some(), "{one} {two}");
+        }
+    }
+    assert_eq!(id("63ee").compare(&id("42dc")).unwrap().files, []);
+    let files = id("b132").compare(&id("42dc")).unwrap().files;
+    assert_eq!(files.len(), 1);
+    assert_eq!(
+        (files[0].changed_left, files[0].changed_right),
+        (false, true)
+    );
+    assert_eq!(files[0].diff.insertions, Some(1));
+}
+
+#[test]
+fn a_copy_made_behind_all_edits_differs_in_no_file() {
+    // Sub-agents made them, whose transcripts the copy does not have.
+    let (test, _) = TestStore::with("transcripts/subagent_foreground");
+    let (origin, copy) = (session(&test.store, "fdde"), session(&test.store, "b627"));
+    let found = origin.compare(&copy).unwrap();
+    assert_eq!((found.common, found.files.len()), (23, 0));
+    assert_eq!((found.left.len(), found.right.len()), (0, 2));
+}
+
+#[cfg(feature = "cli")]
+#[test]
+fn a_file_whose_end_is_not_known_is_not_said_to_be_no_text() {
+    let program = crate::kit::Turnkeep::with(RUN);
+    let told = program.run(&["compare", "63ee", "b132"]).out;
+    assert!(told.contains("f.txt  not known  changed by 63ee"), "{told}");
+}
