@@ -3,7 +3,7 @@
 use std::io;
 
 use serde_json::{Value, json};
-use turnkeep::{ConversationEntry, EntryPart, FileDiff, ForkedFile, Session};
+use turnkeep::{ConversationEntry, EntryPart, FileDiff, ForkedFile, Session, StateKind};
 
 use super::diff;
 use super::fail::Failure;
@@ -69,6 +69,12 @@ pub(super) fn run(call: &Call, args: &Args) -> Outcome {
         };
         let counts = match (file.diff.insertions, file.diff.deletions) {
             (Some(come), Some(go)) => format!("+{come} -{go}"),
+            _ if [&file.diff.from, &file.diff.to]
+                .iter()
+                .any(|state| state.kind == StateKind::NotKept) =>
+            {
+                "not known".to_owned()
+            }
             _ => "not text".to_owned(),
         };
         let line = format!("{}  {counts}  changed by {by}", path(&file.diff.path));

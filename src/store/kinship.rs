@@ -64,7 +64,7 @@ impl Session {
 }
 
 /// The origins of a session, the direct one first.
-pub(super) fn ancestors(db: &Connection, row: &SessionRow) -> Result<Vec<SessionRow>> {
+pub(crate) fn ancestors(db: &Connection, row: &SessionRow) -> Result<Vec<SessionRow>> {
     let mut found: Vec<SessionRow> = Vec::new();
     let mut seen = HashSet::from([row.id]);
     let mut next = row.forked_from;

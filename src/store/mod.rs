@@ -7,6 +7,7 @@ mod checkpoints;
 mod compact;
 mod context;
 mod conversation;
+mod copies;
 mod delete;
 mod feed;
 mod files;
@@ -71,6 +72,7 @@ pub(crate) use checkpoints::{AtPrompt, Bound, at_prompts, launched_by, resolve_p
 pub(crate) use feed::{Fed, Feed, Origin};
 pub(crate) use files::{FileContent, keep_file, read_file};
 pub(crate) use history::History;
+pub(crate) use kinship::ancestors;
 pub(crate) use transcript::AsFile;
 
 use crate::db::{Database, Journal, OpenOptions};

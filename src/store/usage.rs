@@ -2,7 +2,8 @@
 //!
 //! A response is written in several lines, of which the early ones hold partial counts: the last
 //! line's stand. Forks have no lines of what they inherit. Copies that a client made are told by the
-//! origin inferred for them, and where none was, by the response's id and time. Running totals that
+//! origin inferred for them, or that they name, and where there is none, by the response's id and time:
+//! an id alone may be used again in a session that has nothing to do with it. Running totals that
 //! clients write (`cost-state`) are no responses and are not added up.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -48,12 +49,21 @@ impl Store {
     }
 }
 
-/// Sessions that are copies of each other, origins first.
+/// Sessions that are copies of each other, origins first. Where an origin is not here, the first
+/// session that names it stands in its place.
 fn families(origins: Vec<Origin>) -> Vec<Vec<Origin>> {
     let copied: HashMap<i64, Option<i64>> = origins
         .iter()
         .map(|origin| (origin.session, origin.copied_from))
         .collect();
+    let mut first: HashMap<String, i64> = HashMap::new();
+    let mut stand_ins: HashMap<i64, i64> = HashMap::new();
+    for origin in &origins {
+        if let Some(name) = &origin.claimed {
+            let first = first.entry(name.clone()).or_insert(origin.session);
+            stand_ins.insert(origin.session, *first);
+        }
+    }
     let mut families: BTreeMap<i64, Vec<(usize, Origin)>> = BTreeMap::new();
     for origin in origins {
         let (mut root, mut depth) = (origin.session, 0);
@@ -63,6 +73,7 @@ fn families(origins: Vec<Origin>) -> Vec<Vec<Origin>> {
             }
             (root, depth) = (*from, depth + 1);
         }
+        let root = stand_ins.get(&root).copied().unwrap_or(root);
         families.entry(root).or_default().push((depth, origin));
     }
     let sorted = families.into_values().map(|mut family| {

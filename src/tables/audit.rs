@@ -12,9 +12,8 @@ pub(crate) struct Asked {
     pub(crate) path: Option<AskedPath>,
     /// Made by one of these sessions; any if there are none.
     pub(crate) sessions: Vec<i64>,
-    pub(crate) turn: Option<i64>,
-    /// The uuid of the message that opened the turn, where no session is named.
-    pub(crate) turn_uuid: Option<String>,
+    /// In one of these turns; in any if there is no list.
+    pub(crate) turns: Option<Vec<i64>>,
     pub(crate) tool: Option<String>,
     pub(crate) agent: Option<Option<String>>,
     pub(crate) since_ms: Option<i64>,
@@ -81,14 +80,10 @@ pub(crate) fn page(
         let ids = asked.sessions.iter().map(|id| Value::from(*id));
         add(&format!("session IN ({marks})"), ids.collect());
     }
-    if let Some(turn) = asked.turn {
-        add("turn = ?", vec![turn.into()]);
-    }
-    if let Some(uuid) = &asked.turn_uuid {
-        add(
-            "turn IN (SELECT m.turn FROM messages m WHERE m.uuid = ?)",
-            vec![uuid.clone().into()],
-        );
+    if let Some(turns) = &asked.turns {
+        let marks = vec!["?"; turns.len()].join(", ");
+        let ids = turns.iter().map(|id| Value::from(*id));
+        add(&format!("turn IN ({marks})"), ids.collect());
     }
     if let Some(tool) = &asked.tool {
         add(
@@ -125,6 +120,13 @@ pub(crate) fn page(
     values.push(Value::from(i64::try_from(limit).unwrap_or(i64::MAX)));
     db.prepare_cached(&sql)?
         .query_map(params_from_iter(values), from_row)?
+        .collect()
+}
+
+/// The turns of the messages with this uuid, in whatever session.
+pub(crate) fn turns_named(db: &Connection, uuid: &str) -> Result<Vec<i64>> {
+    db.prepare_cached("SELECT DISTINCT turn FROM messages WHERE uuid = ?1 AND turn IS NOT NULL")?
+        .query_map([uuid], |row| row.get(0))?
         .collect()
 }
 
@@ -168,19 +170,33 @@ pub(crate) fn model_of(db: &Connection, change: i64) -> Result<Option<String>> {
     Ok(model.flatten())
 }
 
-/// What sessions did to a path: session, number of changes, first and last time; the newest first.
-pub(crate) fn sessions_of_path(
-    db: &Connection,
-    path: &AskedPath,
-) -> Result<Vec<(i64, i64, i64, i64)>> {
+/// What a session did to a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deeds {
+    pub(crate) session: i64,
+    pub(crate) changes: i64,
+    /// How many of the changes are imported.
+    pub(crate) imported: i64,
+    pub(crate) first_ms: i64,
+    pub(crate) last_ms: i64,
+}
+
+/// What sessions did to a path, the newest first.
+pub(crate) fn sessions_of_path(db: &Connection, path: &AskedPath) -> Result<Vec<Deeds>> {
     let (clause, values) = path.clause();
     let sql = format!(
-        "SELECT session, count(*), min(before_ms), max(before_ms) FROM file_changes
+        "SELECT session, count(*), sum(source = 'import'), min(before_ms), max(before_ms) FROM file_changes
          WHERE {clause} GROUP BY session ORDER BY max(before_ms) DESC, max(id) DESC"
     );
     db.prepare_cached(&sql)?
         .query_map(params_from_iter(values), |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok(Deeds {
+                session: row.get(0)?,
+                changes: row.get(1)?,
+                imported: row.get(2)?,
+                first_ms: row.get(3)?,
+                last_ms: row.get(4)?,
+            })
         })?
         .collect()
 }

@@ -95,6 +95,44 @@ pub(super) fn from_row(row: &Row<'_>) -> Result<ChangeRow> {
     })
 }
 
+/// What a session tells of a path in a turn, or of a call that another session tells of too; what was
+/// put back does not count. In the order in which it was done.
+pub(crate) fn told(
+    db: &Connection,
+    (session, turn): (i64, Option<i64>),
+    other: &ChangeRow,
+) -> Result<Vec<ChangeRow>> {
+    let sql = format!(
+        "SELECT {CHANGE} FROM file_changes
+         WHERE +path = ?1 AND path_raw IS ?2
+           AND (turn = ?4 AND +session = ?3 OR session = ?3 AND tool_use_id = ?5)
+           AND operation IS NULL
+         ORDER BY before_ms, id"
+    );
+    let path = &other.path;
+    db.prepare_cached(&sql)?
+        .query_map(
+            params![path.text, path.raw, session, turn, other.tool_use_id],
+            from_row,
+        )?
+        .collect()
+}
+
+/// The imported changes of a path that other sessions tell of at the same time as one tells of this.
+pub(crate) fn imported_at(db: &Connection, change: &ChangeRow) -> Result<Vec<ChangeRow>> {
+    let sql = format!(
+        "SELECT {CHANGE} FROM file_changes
+         WHERE before_ms = ?1 AND +path = ?2 AND path_raw IS ?3 AND +session <> ?4 AND source = 'import'"
+    );
+    let path = &change.path;
+    db.prepare_cached(&sql)?
+        .query_map(
+            params![change.before_ms, path.text, path.raw, change.session],
+            from_row,
+        )?
+        .collect()
+}
+
 /// Stores a change, and returns its id.
 pub(crate) fn insert(tx: &Tx<'_>, new: &NewChange<'_>) -> Result<i64> {
     let [state, blob, mode, target, why] = new.before.columns();

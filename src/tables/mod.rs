@@ -7,6 +7,7 @@ pub(crate) mod blob_parts;
 pub(crate) mod blobs;
 pub(crate) mod checkpoints_due;
 pub(crate) mod checks;
+pub(crate) mod claims;
 pub(crate) mod file_changes;
 pub(crate) mod file_states;
 pub(crate) mod import_sources;

@@ -3,24 +3,28 @@
 use rusqlite::{Connection, Result};
 
 /// A session, as far as it is a client's copy of another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) session: i64,
     pub(crate) copied_from: Option<i64>,
+    /// The id of the session that it names as its origin, where that is not known to be here.
+    pub(crate) claimed: Option<String>,
     pub(crate) is_deleted: bool,
 }
 
 /// Every session, in the order in which they were made.
 pub(crate) fn origins(db: &Connection) -> Result<Vec<Origin>> {
     db.prepare_cached(
-        "SELECT id, CASE WHEN fork_kind = 'inferred' THEN forked_from END, deleted_ms IS NOT NULL
+        "SELECT id, CASE WHEN fork_kind = 'inferred' THEN forked_from END,
+             CASE WHEN forked_from IS NULL THEN nullif(claimed_origin, '') END, deleted_ms IS NOT NULL
          FROM sessions ORDER BY id",
     )?
     .query_map([], |row| {
         Ok(Origin {
             session: row.get(0)?,
             copied_from: row.get(1)?,
-            is_deleted: row.get(2)?,
+            claimed: row.get(2)?,
+            is_deleted: row.get(3)?,
         })
     })?
     .collect()

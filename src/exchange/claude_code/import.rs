@@ -9,15 +9,15 @@ use super::beside;
 use super::checkpoints::{self, BACKUPS, Made};
 use super::layout::{FoundSession, find};
 use super::one_file::Stage;
+use super::origins::infer_origins;
 use super::report::{ImportReport, Note, Progress};
 use super::work::{Next, Work};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::model::SessionKey;
-use crate::store::Store;
+use crate::store::{Store, ancestors};
 use crate::tables::sessions::{self, SessionRow};
 use crate::tables::{checkpoints_due, import_sources, messages};
-use crate::transcript::reading::copied_message;
 
 /// When a transaction holds enough. Longer ones would keep other writers waiting, and take more
 /// back when the process dies.
@@ -80,14 +80,14 @@ pub fn import(
         ),
         done: 0,
         touched: Vec::new(),
-        copies: Vec::new(),
     };
     let stopped = std::thread::scope(|scope| import.all(&mut Work::new(scope, &found)))?.is_break();
     if stopped {
         let what = "the import was stopped; what was done is kept";
         import.report.problem(path, None, what);
     }
-    import.infer_origins()?;
+    // Once all sessions are there.
+    infer_origins(store)?;
     import.end_sessions(stopped)?;
     let mut report = import.report;
     report.partial = stopped || !report.problems.is_empty();
@@ -104,8 +104,6 @@ pub(super) struct Import<'a> {
     /// The bytes of the files that are done.
     done: u64,
     touched: Vec<SessionKey>,
-    /// Sessions that a client copied from others: the key, and the origin's id.
-    pub(super) copies: Vec<(SessionKey, String)>,
 }
 
 impl Import<'_> {
@@ -181,24 +179,26 @@ impl Import<'_> {
         }
     }
 
-    /// Notes where the clients' forks came from, once all sessions are there.
-    fn infer_origins(&mut self) -> Result<()> {
-        for (key, origin) in std::mem::take(&mut self.copies) {
-            self.store
-                .db()
-                .write(|tx| infer_origin(tx, &key, &origin))?;
-        }
-        Ok(())
-    }
-
     /// Makes file changes of what the sessions tell of edits, and counts them. An import that was
     /// stopped leaves that to the next.
     fn end_sessions(&mut self, stopped: bool) -> Result<()> {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort();
         touched.dedup();
-        let makes_changes = !stopped && self.store.file_options().enabled;
+        // Copies behind what they were copied from: who follows the store is told of a change once.
+        let copies = |key: &SessionKey| {
+            self.store.db().read(|db| match sessions::find(db, key)? {
+                Some(row) if row.is_inferred_fork => Ok(ancestors(db, &row)?.len()),
+                _ => Ok(0),
+            })
+        };
+        let mut ordered = Vec::with_capacity(touched.len());
         for key in touched {
+            ordered.push((copies(&key)?, key));
+        }
+        ordered.sort();
+        let makes_changes = !stopped && self.store.file_options().enabled;
+        for (_, key) in ordered {
             if makes_changes {
                 self.make_changes(&key)?;
             }
@@ -256,35 +256,4 @@ pub(super) fn find_or_make(tx: &Tx<'_>, key: &SessionKey) -> Result<SessionRow> 
         Some(session) => Ok(session),
         None => Ok(sessions::insert(tx, key, None, None)?),
     }
-}
-
-/// Notes where a client's fork came from, if that session is here: the copy is stored whole, and
-/// its origin is told by the name it carries and a message both have.
-fn infer_origin(tx: &Tx<'_>, key: &SessionKey, origin: &str) -> Result<()> {
-    let Some(fork) = sessions::find(tx, key)? else {
-        return Ok(());
-    };
-    let origin = SessionKey::new(key.project_key.clone(), origin)?;
-    let Some(origin) = sessions::find(tx, &origin)?.filter(|origin| origin.id != fork.id) else {
-        return Ok(());
-    };
-    if fork.forked_from.is_none() {
-        let shared = match messages::last_shared(tx, fork.id, origin.id)? {
-            Some(shared) => Some(shared),
-            None => last_renamed(tx, fork.id, origin.id)?,
-        };
-        sessions::set_origin(tx, fork.id, (origin.id, shared), None)?;
-    }
-    Ok(())
-}
-
-/// The last message that a fork with uuids of its own names in its origin.
-fn last_renamed(tx: &Tx<'_>, fork: i64, origin: i64) -> Result<Option<i64>> {
-    let copied = messages::last_copied(tx, fork)?;
-    let named = copied.as_deref().and_then(copied_message);
-    let place = match named {
-        Some(uuid) => messages::find_place(tx, origin, "", &uuid)?,
-        None => None,
-    };
-    Ok(place.map(|place| place.id))
 }

@@ -13,6 +13,7 @@ mod layout;
 mod lines;
 mod matching;
 mod one_file;
+mod origins;
 mod report;
 mod snapshots;
 mod work;

@@ -20,7 +20,7 @@ use crate::model::SessionKey;
 use crate::store::{Feed, Origin};
 use crate::tables::import_sources::{self, SourceRow};
 use crate::tables::sessions::{self, SessionRow};
-use crate::tables::{checkpoints_due, messages, operations, transcripts};
+use crate::tables::{checkpoints_due, claims, messages, operations, transcripts};
 use crate::transcript::line::{Ending, Fault};
 use crate::transcript::reading::Reading;
 
@@ -212,8 +212,16 @@ impl Import<'_> {
                 checkpoints_due::insert(tx, id)?;
             }
         }
+        let was_known = run.copied_from.is_some();
         for (Numbered { line, reading }, (outcome, is_foreign)) in batch.iter().zip(outcomes) {
             self.count(run, *line, reading, outcome, is_foreign);
+        }
+        // With the entries that say so: an import that ends here has no other chance.
+        if let Some(origin) = run.copied_from.as_deref()
+            && !was_known
+            && run.file.subpath.is_empty()
+        {
+            claims::note(tx, own, origin)?;
         }
         Ok(())
     }
@@ -262,9 +270,6 @@ impl Import<'_> {
             return Ok(());
         };
         let (key, subpath, path, stored) = (&run.key, &run.file.subpath, &run.path, run.stored);
-        if let Some(origin) = run.copied_from.take().filter(|_| subpath.is_empty()) {
-            self.copies.push((key.clone(), origin));
-        }
         let Some(session) = sessions::find(tx, key)? else {
             return Ok(());
         };

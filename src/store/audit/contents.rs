@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use crate::error::Result;
 use crate::store::blobs as contents;
+use crate::store::copies::Copies;
 use crate::tables::file_states::StateRow;
 use crate::workspace::line_diff::is_text;
 
@@ -17,6 +18,7 @@ const MOST: usize = 32 << 20;
 /// Reads contents, and remembers some of them.
 pub(super) struct Contents<'d> {
     pub(super) db: &'d Connection,
+    pub(super) copies: Copies<'d>,
     known: RefCell<HashMap<i64, Option<Rc<[u8]>>>>,
     bytes: Cell<usize>,
 }
@@ -25,6 +27,7 @@ impl<'d> Contents<'d> {
     pub(super) fn new(db: &'d Connection) -> Self {
         Self {
             db,
+            copies: Copies::new(db),
             known: RefCell::default(),
             bytes: Cell::new(0),
         }

@@ -1,11 +1,13 @@
 //! What a change did, and what is left of it.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::contents::Contents;
 use crate::error::Result;
 use crate::model::{ChangeSource, Effect};
 use crate::store::checkpoints::{is_copy, is_imported};
+use crate::store::copies::Copies;
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::StateRow;
 use crate::workspace::line_diff::{added, count_shared, removed, shared};
@@ -18,21 +20,36 @@ pub(super) const NEWEST: usize = 2_000;
 const NEAR: usize = 64;
 
 /// The chain of a path's changes in the order in which they were made. An imported change that two
-/// transcripts tell of (the client copies a session's records when it forks it) counts once.
-pub(super) fn in_order(mut rows: Vec<ChangeRow>) -> Vec<ChangeRow> {
+/// transcripts tell of (the client copies a session's records when it forks it) counts once, as that of
+/// the session that made it. Where only a copy tells what such a change left, it left that.
+pub(super) fn in_order(copies: &Copies<'_>, mut rows: Vec<ChangeRow>) -> Result<Vec<ChangeRow>> {
     if !rows.iter().any(is_imported) {
-        return rows;
+        return Ok(rows);
     }
     rows.sort_by_key(|row| (row.before_ms, row.id));
     let mut chain: Vec<ChangeRow> = Vec::with_capacity(rows.len());
+    let mut left: HashMap<i64, (StateRow, Option<i64>)> = HashMap::new();
     for row in rows {
-        let same_time = chain.iter().rev();
+        if let Some(original) = copies.originals_of(&row)?.pop() {
+            if let (None, Some(after)) = (original.after, row.after) {
+                left.insert(original.id, (after, row.after_ms));
+            }
+            continue;
+        }
+        let same_time = chain.iter_mut().rev();
         let mut same_time = same_time.take_while(|other| other.before_ms == row.before_ms);
-        if !same_time.any(|other| is_copy(&row, other)) {
-            chain.push(row);
+        match same_time.find(|other| is_copy(&row, other)) {
+            None => chain.push(row),
+            Some(other) if copies.rank(row.session)? < copies.rank(other.session)? => *other = row,
+            Some(_) => {}
         }
     }
-    chain
+    for row in &mut chain {
+        if let Some((after, after_ms)) = left.remove(&row.id) {
+            (row.after, row.after_ms) = (Some(after), after_ms);
+        }
+    }
+    Ok(chain)
 }
 
 /// What a change did to its path.

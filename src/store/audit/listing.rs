@@ -5,6 +5,7 @@ use super::{Audit, Question};
 use crate::error::Result;
 use crate::model::{ChangeCursor, ChangeFilter, ChangePage};
 use crate::store::checkpoints::Sight;
+use crate::store::copies::Copies;
 use crate::tables::audit::{From, page};
 use crate::tables::file_changes::{self, ChangeRow};
 
@@ -32,6 +33,7 @@ impl Audit {
                 Some(view) => Some(Sight::of(db, &view.history)?),
                 None => None,
             };
+            let copies = Copies::new(db);
             let mut rows: Vec<ChangeRow> = Vec::new();
             let mut before = after.map_or((i64::MAX, i64::MAX), |after| (after.0, after.1));
             let wanted = limit.saturating_add(1);
@@ -41,7 +43,7 @@ impl Audit {
                 let is_last = found.len() < most;
                 for row in found {
                     before = (row.before_ms, row.id);
-                    if rows.len() < wanted && question.means(db, sight.as_ref(), &row)? {
+                    if rows.len() < wanted && question.means(&copies, sight.as_ref(), &row)? {
                         rows.push(row);
                     }
                 }

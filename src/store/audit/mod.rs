@@ -16,18 +16,20 @@ mod touched;
 
 pub(super) use telling::state_info;
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
 use super::Store;
 use super::checkpoints::Sight;
+use super::copies::Copies;
 use super::history::History;
 use super::session::Session;
 use crate::error::{Error, Result};
 use crate::model::ChangeFilter;
-use crate::tables::audit::{Asked, AskedPath, From, any_below, page};
-use crate::tables::file_changes::ChangeRow;
+use crate::tables::audit::{Asked, AskedPath, From, any_below, page, turns_named};
+use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::PathRow;
 use crate::tables::messages;
 use crate::tables::sessions::SessionRow;
@@ -66,13 +68,49 @@ impl Audit {
 struct View {
     row: SessionRow,
     history: History,
+    /// The changes that a client's copies in it tell of.
+    copies: HashSet<i64>,
+    /// The changes that those were copied from, with the turn that the session shows each in, and the
+    /// sessions that made them.
+    copied: HashMap<i64, Option<i64>>,
+    origins: BTreeSet<i64>,
 }
 
 impl View {
     fn of(db: &Connection, session: &Session) -> Result<Self> {
         let row = session.row(db)?;
         let history = History::of(db, &row, "")?;
-        Ok(Self { row, history })
+        let mut view = Self {
+            row,
+            history,
+            copies: HashSet::new(),
+            copied: HashMap::new(),
+            origins: BTreeSet::new(),
+        };
+        let copies = Copies::new(db);
+        let sight = Sight::of(db, &view.history)?;
+        for part in &view.history.parts {
+            if copies.origin(part.owner)?.is_none() {
+                continue;
+            }
+            for change in file_changes::of_session(db, part.owner)? {
+                if !sight.shows(db, &change)? {
+                    continue;
+                }
+                for original in copies.originals_of(&change)? {
+                    view.copies.insert(change.id);
+                    view.copied.insert(original.id, change.turn);
+                    view.origins.insert(original.session);
+                }
+            }
+        }
+        Ok(view)
+    }
+
+    /// The turn that the session shows a change in.
+    fn turn(&self, change: &ChangeRow) -> Option<i64> {
+        let copied = self.copied.get(&change.id).copied().flatten();
+        copied.or(change.turn)
     }
 }
 
@@ -108,20 +146,25 @@ impl Question {
             ..Asked::default()
         };
         if let Some(view) = &view {
-            asked.sessions = view.history.parts.iter().map(|part| part.owner).collect();
+            let owners = view.history.parts.iter().map(|part| part.owner);
+            asked.sessions = owners.chain(view.origins.iter().copied()).collect();
         }
-        match (&filter.turn, &view) {
-            (Some(uuid), Some(view)) => asked.turn = Some(turn_of(db, view, uuid)?),
-            (Some(uuid), None) if messages::is_any_of_turn(db, uuid)? => {
-                asked.turn_uuid = Some(uuid.clone());
-            }
-            (Some(uuid), None) => {
+        if let Some(uuid) = &filter.turn {
+            let mut turns = match &view {
+                Some(view) => vec![turn_of(db, view, uuid)?],
+                None => turns_named(db, uuid)?,
+            };
+            if turns.is_empty() {
                 return Err(Error::NotFound {
                     what: "turn",
                     id: uuid.clone(),
                 });
             }
-            (None, _) => {}
+            let copies = Copies::new(db);
+            for turn in turns.clone() {
+                turns.extend(copies.originals(turn)?);
+            }
+            asked.turns = Some(turns);
         }
         Ok(Self { asked, path, view })
     }
@@ -132,8 +175,14 @@ impl Question {
         Ok(first.first().is_some_and(|found| found.id == row.id))
     }
 
-    /// Whether a row that the tables chose is really meant.
-    fn means(&self, db: &Connection, sight: Option<&Sight<'_>>, row: &ChangeRow) -> Result<bool> {
+    /// Whether a row that the tables chose is really meant. What a client copied is meant once, as the
+    /// change of the session that made it.
+    fn means(
+        &self,
+        copies: &Copies<'_>,
+        sight: Option<&Sight<'_>>,
+        row: &ChangeRow,
+    ) -> Result<bool> {
         let is_there = |path: &PathBuf| {
             let found = row.path.path();
             found == *path || is_within(path, &found)
@@ -141,9 +190,11 @@ impl Question {
         if !self.path.as_ref().is_none_or(is_there) {
             return Ok(false);
         }
-        match sight {
-            Some(sight) => sight.shows(db, row),
-            None => Ok(true),
+        match (&self.view, sight) {
+            (Some(view), _) if view.copies.contains(&row.id) => Ok(false),
+            (Some(view), _) if view.copied.contains_key(&row.id) => Ok(true),
+            (_, Some(sight)) => sight.shows(copies.db, row),
+            (_, None) => Ok(!copies.is_repeated(row)?),
         }
     }
 }

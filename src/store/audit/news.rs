@@ -9,6 +9,7 @@ use super::{Audit, Question};
 use crate::error::{Error, Result};
 use crate::model::{Change, ChangeFilter, NewEntry, NewOperation, News, NewsCursor};
 use crate::store::checkpoints::{Sight, with_outcome};
+use crate::store::copies::Copies;
 use crate::tables::audit::{Asked, Ends, From, ends, given, messages_behind, open_between, page};
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::operations;
@@ -124,8 +125,9 @@ impl Look<'_> {
             Some(view) => Some(Sight::of(db, &view.history)?),
             None => None,
         };
+        let copies = Copies::new(db);
         let shows = |row: &ChangeRow| -> Result<bool> {
-            Ok(question.chooses(db, row)? && question.means(db, sight.as_ref(), row)?)
+            Ok(question.chooses(db, row)? && question.means(&copies, sight.as_ref(), row)?)
         };
         // Whose tool or turn is asked for may be known only when its call is stored.
         let waits = |row: &ChangeRow| {
@@ -148,8 +150,7 @@ impl Look<'_> {
         }
         let any = Asked {
             tool: None,
-            turn: None,
-            turn_uuid: None,
+            turns: None,
             ..question.asked.clone()
         };
         let rows = page(db, &any, From::Behind(cursor.change), self.limit)?;

@@ -112,7 +112,8 @@ impl<'c, 'd> Replay<'c, 'd> {
     /// A path as its changes left it, those from the change `until` on left out; `None` if there
     /// are none.
     pub(super) fn path(&mut self, path: &PathRow, until: Option<i64>) -> Result<Option<Replayed>> {
-        let chain = in_order(file_changes::of_path(self.contents.db, path, 0)?);
+        let rows = file_changes::of_path(self.contents.db, path, 0)?;
+        let chain = in_order(&self.contents.copies, rows)?;
         let end = until.and_then(|until| chain.iter().position(|change| change.id == until));
         let chain = &chain[..end.unwrap_or(chain.len())];
         let mut now: Option<Replayed> = None;

@@ -81,7 +81,7 @@ impl<'d> Teller<'d> {
             is_deleted: session.is_deleted,
             source: ChangeSource::from_word(&row.source),
             operation: row.operation,
-            prompt: match row.turn {
+            prompt: match self.view.map_or(row.turn, |view| view.turn(row)) {
                 Some(turn) => self.prompt(seen_in, turn)?,
                 None => None,
             },
@@ -153,7 +153,7 @@ impl<'d> Teller<'d> {
             _ => {}
         }
         let rows = file_changes::newest_of_path(self.db(), &row.path, from, NEWEST)?;
-        let chain = Rc::new(in_order(rows));
+        let chain = Rc::new(in_order(&self.contents.copies, rows)?);
         if self.chains.len() >= CHAINS {
             self.chains.clear();
         }

@@ -10,11 +10,15 @@ use super::{Audit, Question, asked_path, seen_from};
 use crate::error::Result;
 use crate::model::{ChangeFilter, SessionKey, TouchedFile, TouchingSession};
 use crate::store::checkpoints::Sight;
-use crate::tables::audit::{From, page, paths_below, sessions_of_path};
+use crate::store::copies::Copies;
+use crate::tables::audit::{Asked, AskedPath, Deeds, From, page, paths_below, sessions_of_path};
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::PathRow;
 use crate::tables::sessions;
 use crate::workspace::path::is_within;
+
+/// How many rows are read at a time.
+const ROWS: usize = 200;
 
 impl Audit {
     /// The files that a turn of a session touched, each once, in the order in which they were first
@@ -32,9 +36,10 @@ impl Audit {
                 Some(view) => Some(Sight::of(db, &view.history)?),
                 None => None,
             };
+            let copies = Copies::new(db);
             let mut files: Vec<(ChangeRow, usize)> = Vec::new();
             for row in page(db, &question.asked, From::Behind(0), usize::MAX)? {
-                if !question.means(db, sight.as_ref(), &row)? {
+                if !question.means(&copies, sight.as_ref(), &row)? {
                     continue;
                 }
                 match files.iter_mut().find(|(first, _)| first.path == row.path) {
@@ -89,20 +94,66 @@ impl Audit {
     pub fn sessions_of(&self, path: impl AsRef<Path>) -> Result<Vec<TouchingSession>> {
         let path = seen_from(None, path.as_ref())?;
         self.db().read(|db| {
+            let asked = asked_path(db, &path)?;
+            let copies = Copies::new(db);
             let mut told = Vec::new();
-            for (id, changes, first_ms, last_ms) in sessions_of_path(db, &asked_path(db, &path)?)? {
-                let Some(session) = sessions::find_any(db, id)? else {
+            for deeds in sessions_of_path(db, &asked)? {
+                let Some(deeds) = without_copies(&copies, &asked, &path, deeds)? else {
+                    continue;
+                };
+                let Some(session) = sessions::find_any(db, deeds.session)? else {
                     continue;
                 };
                 told.push(TouchingSession {
                     session: session.key,
                     is_deleted: session.is_deleted,
-                    changes: u64::try_from(changes).unwrap_or(0),
-                    first_ms,
-                    last_ms,
+                    changes: u64::try_from(deeds.changes).unwrap_or(0),
+                    first_ms: deeds.first_ms,
+                    last_ms: deeds.last_ms,
                 });
             }
+            told.sort_by_key(|touching| std::cmp::Reverse(touching.last_ms));
             Ok(told)
         })
+    }
+}
+
+/// What a session did to a path itself, what a client copied into it left out; `None` if that is nothing.
+fn without_copies(
+    copies: &Copies<'_>,
+    path: &AskedPath,
+    folder: &Path,
+    deeds: Deeds,
+) -> Result<Option<Deeds>> {
+    if deeds.imported == 0 {
+        return Ok(Some(deeds));
+    }
+    let asked = Asked {
+        path: Some(path.clone()),
+        sessions: vec![deeds.session],
+        ..Asked::default()
+    };
+    let mut own: Option<Deeds> = None;
+    let mut behind = 0;
+    loop {
+        let rows = page(copies.db, &asked, From::Behind(behind), ROWS)?;
+        let Some(last) = rows.last() else {
+            return Ok(own);
+        };
+        behind = last.id;
+        for row in &rows {
+            if !is_within(folder, &row.path.path()) || copies.is_repeated(row)? {
+                continue;
+            }
+            let counted = own.get_or_insert(Deeds {
+                changes: 0,
+                first_ms: row.before_ms,
+                last_ms: row.before_ms,
+                ..deeds
+            });
+            counted.changes += 1;
+            counted.first_ms = counted.first_ms.min(row.before_ms);
+            counted.last_ms = counted.last_ms.max(row.before_ms);
+        }
     }
 }

@@ -125,6 +125,7 @@ pub(in crate::store) fn is_imported(change: &ChangeRow) -> bool {
 pub(in crate::store) fn is_copy(change: &ChangeRow, other: &ChangeRow) -> bool {
     is_imported(change)
         && is_imported(other)
+        && change.session != other.session
         && change.path == other.path
         && change.before_ms == other.before_ms
         && change.before == other.before

@@ -1,6 +1,6 @@
 //! Comparing two sessions with a common origin: what each said and did since.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -13,21 +13,25 @@ use super::roots::{base_of, places_of};
 use crate::error::{Error, Result};
 use crate::model::FileDiff;
 use crate::store::conversation::{self, ConversationEntry};
+use crate::store::copies::Copies;
 use crate::store::history::History;
 use crate::store::kinship::ancestors;
 use crate::store::session::Session;
+use crate::tables::claims;
 use crate::tables::file_changes::ChangeRow;
 use crate::tables::file_states::{PathRow, StateRow};
-use crate::tables::sessions::SessionRow;
+use crate::tables::sessions::{self, SessionRow};
+use crate::transcript::derived::derive;
 
 /// What two sessions with a common origin did differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// How many messages both conversations begin with.
+    /// How many messages both conversations have: those that they begin with, and what a client copied,
+    /// wherever it stands.
     pub common: usize,
     /// The last of these, by its uuid in the one session and in the other.
     pub last_common: Option<(String, String)>,
-    /// What only the one session's conversation says, behind that.
+    /// What only the one session's conversation says.
     pub left: Vec<ConversationEntry>,
     /// What only the other one's says.
     pub right: Vec<ConversationEntry>,
@@ -70,23 +74,37 @@ impl Session {
                 );
                 return Err(Error::invalid("comparison", why));
             }
+            let copies = Copies::new(db);
             let [mut left, mut right] = [
-                conversation::read(db, &one.row, "")?.entries,
-                conversation::read(db, &two.row, "")?.entries,
+                named(&copies, conversation::read(db, &one.row, "")?.entries)?,
+                named(&copies, conversation::read(db, &two.row, "")?.entries)?,
             ];
-            let pairs = left.iter().zip(&right);
-            // A fork that a client made has rows of its own under the same uuids.
-            let same = |(one, two): &(&ConversationEntry, &ConversationEntry)| {
-                one.id == two.id || one.uuid == two.uuid
+            let (of_one, of_two) = shown(&copies, &one, &two)?;
+            let (of_left, of_right) = (names(&left, &of_one), names(&right, &of_two));
+            let of_both = |(name, _): &&(String, ConversationEntry)| {
+                of_left.contains_key(name) && of_right.contains_key(name)
             };
-            let common = pairs.take_while(same).count();
-            let last = common.checked_sub(1);
+            let last = left.iter().rfind(of_both);
+            let last = last.or_else(|| right.iter().rfind(of_both));
+            let last = last.and_then(|(name, _)| {
+                Some((of_left.get(name)?.clone(), of_right.get(name)?.clone()))
+            });
+            let both = left.iter().chain(&right).filter(of_both);
+            let common = both
+                .map(|(name, _)| name.as_str())
+                .collect::<HashSet<_>>()
+                .len();
+            left.retain(|(name, _)| !of_right.contains_key(name));
+            right.retain(|(name, _)| !of_left.contains_key(name));
+            let entries = |side: Vec<(String, ConversationEntry)>| {
+                side.into_iter().map(|(_, entry)| entry).collect()
+            };
             Ok(Comparison {
                 common,
-                last_common: last.map(|at| (left[at].uuid.clone(), right[at].uuid.clone())),
-                left: left.split_off(common),
-                right: right.split_off(common),
-                files: files(db, &one, &two)?,
+                last_common: last,
+                left: entries(left),
+                right: entries(right),
+                files: files(&copies, (&one, &of_one), (&two, &of_two))?,
             })
         })
     }
@@ -95,6 +113,7 @@ impl Session {
 /// How a session left its files.
 pub(super) struct Left {
     pub(super) row: SessionRow,
+    history: History,
     roots: Vec<PathBuf>,
     changes: Vec<ChangeRow>,
     states: BTreeMap<PathRow, StateRow>,
@@ -122,6 +141,7 @@ impl Left {
             roots: places_of(db, &row, &history)?,
             states: moment.states(&changes),
             row,
+            history,
             changes,
         })
     }
@@ -153,14 +173,125 @@ fn have_common_origin(db: &Connection, one: &SessionRow, two: &SessionRow) -> Re
     Ok(!family(one)?.is_disjoint(&family(two)?))
 }
 
-fn files(db: &Connection, one: &Left, two: &Left) -> Result<Vec<ForkedFile>> {
-    let ids = |left: &Left| -> HashSet<i64> { left.changes.iter().map(|row| row.id).collect() };
-    let (of_one, of_two) = (ids(one), ids(two));
-    let own = |left: &Left, other: &HashSet<i64>| -> Vec<ChangeRow> {
-        let changes = left.changes.iter().filter(|row| !other.contains(&row.id));
-        changes.cloned().collect()
+/// Messages under the names that they had where they were said: a copy that a client made has a row of its
+/// own, and often another uuid.
+fn named(
+    copies: &Copies<'_>,
+    entries: Vec<ConversationEntry>,
+) -> Result<Vec<(String, ConversationEntry)>> {
+    let named = entries.into_iter().map(|entry| {
+        let name = copies.first_uuid(entry.id)?;
+        Ok((name.unwrap_or_else(|| entry.uuid.clone()), entry))
+    });
+    named.collect()
+}
+
+/// The messages that a session has, by their names: the uuid it shows each under.
+fn names(entries: &[(String, ConversationEntry)], shown: &Shown) -> HashMap<String, String> {
+    let said = entries
+        .iter()
+        .map(|(name, entry)| (name.clone(), entry.uuid.clone()));
+    shown.messages.clone().into_iter().chain(said).collect()
+}
+
+/// What two sessions show of each other's. Where no client copied anything, rows tell all.
+fn shown(copies: &Copies<'_>, one: &Left, two: &Left) -> Result<(Shown, Shown)> {
+    let mut has_copies = false;
+    for part in one.history.parts.iter().chain(&two.history.parts) {
+        has_copies |= copies.origin(part.owner)?.is_some();
+    }
+    let of = |left: &Left| Shown::of(copies, left, has_copies);
+    Ok((of(one)?, of(two)?))
+}
+
+/// What a session shows of changes that others made.
+struct Shown {
+    /// Its changes, and those that they are copies of.
+    changes: HashSet<i64>,
+    /// The sessions that clients copied it from, or what it was forked from, with the last message that it
+    /// has of each. What came before that is not in the copy if it was compacted away.
+    origins: HashMap<i64, Option<i64>>,
+    /// If there are such: all its messages by the names that they had where they were said, on whatever
+    /// branch, and the uuids it shows them under. What a sub-agent changed in a turn is told by no copy.
+    messages: HashMap<String, String>,
+}
+
+impl Shown {
+    fn of(copies: &Copies<'_>, left: &Left, has_copies: bool) -> Result<Self> {
+        let mut shown = Self {
+            changes: HashSet::new(),
+            origins: HashMap::new(),
+            messages: HashMap::new(),
+        };
+        for row in &left.changes {
+            shown.changes.insert(row.id);
+            shown
+                .changes
+                .extend(copies.originals_of(row)?.iter().map(|row| row.id));
+        }
+        for part in &left.history.parts {
+            if !has_copies {
+                break;
+            }
+            let (mut copy, mut last) = (part.owner, None);
+            while let Some(origin) = copies.origin(copy)? {
+                let forked_at = sessions::find_any(copies.db, copy)?.and_then(|row| row.forked_at);
+                let further = match last {
+                    Some(last) => copies.originals(last)?.first().copied(),
+                    None => None,
+                };
+                // A fork of the copy may end before what the copy holds last.
+                last = further.or(forked_at).filter(|_| !part.is_inherited);
+                if shown.origins.insert(origin, last).is_some() {
+                    break;
+                }
+                copy = origin;
+            }
+            for (message, uuid) in claims::main_line(copies.db, part.owner, part.until_seq)? {
+                let uuid = match &left.row.fork_prefix {
+                    Some(prefix) if part.is_inherited => derive(prefix, message),
+                    _ => uuid,
+                };
+                let name = copies.first_uuid(message)?;
+                shown.messages.extend(name.map(|name| (name, uuid)));
+            }
+        }
+        Ok(shown)
+    }
+
+    fn has(&self, copies: &Copies<'_>, change: &ChangeRow) -> Result<bool> {
+        let is_known = |row: &ChangeRow| self.changes.contains(&row.id);
+        if is_known(change) || copies.originals_of(change)?.iter().any(is_known) {
+            return Ok(true);
+        }
+        let message = change.message.filter(|_| change.operation.is_none());
+        let (Some(last), Some(message)) = (self.origins.get(&change.session), message) else {
+            return Ok(false);
+        };
+        if last.is_some_and(|last| message <= last) {
+            return Ok(true);
+        }
+        let name = copies.first_uuid(message)?;
+        Ok(name.is_some_and(|name| self.messages.contains_key(&name)))
+    }
+}
+
+fn files(
+    copies: &Copies<'_>,
+    (one, of_one): (&Left, &Shown),
+    (two, of_two): (&Left, &Shown),
+) -> Result<Vec<ForkedFile>> {
+    let db = copies.db;
+    let own = |left: &Left, other: &Shown| -> Result<Vec<ChangeRow>> {
+        let mut own = Vec::new();
+        for row in &left.changes {
+            if !other.has(copies, row)? {
+                own.push(row.clone());
+            }
+        }
+        Ok(own)
     };
-    let (by_one, by_two) = (own(one, &of_two), own(two, &of_one));
+    let (by_one, by_two) = (own(one, of_two)?, own(two, of_one)?);
     // Each file once, by its path in the one and in the other.
     let mut paths: BTreeSet<(PathBuf, PathBuf)> = BTreeSet::new();
     for row in &by_one {

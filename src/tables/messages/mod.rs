@@ -206,18 +206,6 @@ pub(crate) fn place_of(db: &Connection, id: i64) -> Result<Option<Place>> {
     db.prepare_cached(&sql)?.query_row([id], place).optional()
 }
 
-/// Whether a message of this uuid is of a turn, in any transcript.
-pub(crate) fn is_any_of_turn(db: &Connection, uuid: &str) -> Result<bool> {
-    // By the index, one transcript after another: the rows themselves are long.
-    db.prepare_cached(
-        "SELECT EXISTS (
-             SELECT 1 FROM transcripts t
-             CROSS JOIN messages m ON m.session = t.session AND m.subpath = t.subpath AND m.uuid = ?1
-             WHERE m.turn IS NOT NULL)",
-    )?
-    .query_row([uuid], |row| row.get(0))
-}
-
 /// The messages of a main transcript that open turns, in the order in which they were stored.
 pub(crate) fn openers(
     db: &Connection,

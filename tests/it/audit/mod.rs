@@ -2,7 +2,9 @@
 
 mod blame_cli;
 mod blames;
+
 mod cli;
+mod copies;
 mod diffs;
 mod effects;
 mod following;
