@@ -1,7 +1,6 @@
 //! The audit: which turn, call and session changed which file, and what is left of it.
 
 mod blames;
-
 mod cli;
 mod copies;
 mod diffs;
