@@ -2,7 +2,6 @@
 
 mod blame_cli;
 mod blames;
-
 mod cli;
 mod copies;
 mod diffs;
