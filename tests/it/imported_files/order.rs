@@ -270,3 +270,48 @@ fn a_turns_change_stays_one_where_the_file_was_changed_here_since() {
         session.undo(None).unwrap();
     }
 }
+
+#[test]
+fn what_a_sub_agent_of_an_earlier_turn_did_goes_back_with_the_turn_that_it_was_done_in() {
+    let moved = Moved::empty();
+    let mut lines = Lines::new(&moved.work);
+    for (version, text) in [(1, "0\n"), (2, "1\n"), (3, "by agent\n")] {
+        moved.backup(ID, &format!("a@v{version}"), text);
+    }
+    let file = |version: u32| json!({"a.txt": {"backupFileName": format!("a@v{version}")}});
+    lines.prompt("u1");
+    lines.snapshot("u1", json!({}));
+    lines.write("t1", "a.txt", Some("0\n"), "1\n");
+    lines.delta("u1", "a.txt", Some("a@v1"));
+    lines.call(
+        "launch",
+        "Agent",
+        json!({"prompt": "work"}),
+        "launched",
+        None,
+    );
+    lines.prompt("u2");
+    lines.snapshot("u2", file(2));
+    let mut agent = Lines::of_agent(&moved.work, "ag1", "turn of u1", lines.clock());
+    let path = json!(moved.work.join("a.txt"));
+    let read = json!({"file_path": path});
+    agent.call("a1", "Read", read, "1\t1\n2\t", None);
+    let write = json!({"file_path": path, "content": "by agent\n"});
+    agent.call("a2", "Write", write, "updated", None);
+    lines.wait_until(agent.clock());
+    lines.prompt("u3");
+    lines.snapshot("u3", file(3));
+    moved.transcript(&format!("{ID}.jsonl"), &lines.entries);
+    moved.transcript(&format!("{ID}/subagents/agent-ag1.jsonl"), &agent.entries);
+    moved.import();
+    let row = |turn: &str| ["a.txt", turn, "file", "file"].map(String::from);
+    // The client's checkpoint of the second turn holds the file as it was before the sub-agent.
+    assert_eq!(rows(&moved.test.store), [row("u1"), row("u2")]);
+    moved.write("a.txt", "by agent\n");
+    let session = moved.test.only_session();
+    for (point, text) in [("u2", "1\n"), ("u1", "0\n")] {
+        let report = rewind(&session, point);
+        assert_eq!(moved.read("a.txt").as_deref(), Some(text), "{report:?}");
+        session.undo(None).unwrap();
+    }
+}
