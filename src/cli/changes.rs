@@ -172,6 +172,10 @@ pub(super) fn print(out: &mut Out, change: &Change) -> Result<(), Failure> {
             Some(text) => format!("\"{text}\""),
             None => prompt.uuid.clone(),
         },
+        // No call of the turn before it can have made it.
+        (None, _) if change.source == ChangeSource::Import && change.call.is_none() => {
+            "between turns".to_owned()
+        }
         (None, _) => "no prompt known".to_owned(),
     };
     let line = fit(&format!("{by}  {why}"), out.width().saturating_sub(7));

@@ -203,7 +203,7 @@ pub struct Change {
     /// The rewind, undo or take that made it.
     pub operation: Option<i64>,
     /// The prompt whose turn it belongs to; a sub-agent's change belongs to the turn that launched
-    /// the sub-agent.
+    /// the sub-agent. An imported change without a prompt and a call is nobody's in the session.
     pub prompt: Option<PromptRef>,
     /// The call that made it.
     pub call: Option<CallRef>,

@@ -96,7 +96,8 @@ pub enum LineOrigin {
     BeforeTracking,
     /// Somebody wrote it outside of any session's recorded calls.
     Outside {
-        /// The change ahead of which it was found; `None` if it was found now.
+        /// The change ahead of which it was found, or an imported one that nobody in the session made;
+        /// `None` if it was found now.
         seen_by: Option<i64>,
         /// When that was, in epoch milliseconds.
         seen_ms: Option<i64>,

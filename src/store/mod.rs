@@ -68,7 +68,7 @@ pub use window::WindowOptions;
 pub use write::SessionTx;
 
 pub(crate) use blobs::{keep as keep_content, read as read_content};
-pub(crate) use checkpoints::{AtPrompt, Bound, at_prompts, launched_by, resolve_path};
+pub(crate) use checkpoints::{AtPrompt, Bound, at_prompts, is_harmless, launched_by, resolve_path};
 pub(crate) use feed::{Fed, Feed, Origin};
 pub(crate) use files::{FileContent, keep_file, read_file};
 pub(crate) use history::History;

@@ -104,6 +104,37 @@ pub(crate) fn list(db: &Connection, session: i64, until_seq: i64) -> Result<Vec<
         .collect()
 }
 
+/// A call without its input, and how it was answered first.
+#[derive(Clone, Debug)]
+pub(crate) struct BriefCall {
+    pub(crate) id: i64,
+    pub(crate) message: i64,
+    pub(crate) tool_use_id: String,
+    pub(crate) name: String,
+    pub(crate) subpath: String,
+    pub(crate) outcome: Option<String>,
+}
+
+/// The calls that a session itself made and its sub-agents', without what went into them.
+pub(crate) fn brief(db: &Connection, session: i64) -> Result<Vec<BriefCall>> {
+    db.prepare_cached(
+        "SELECT c.id, c.message, c.tool_use_id, c.name, m.subpath,
+             (SELECT outcome FROM tool_results r WHERE r.call = c.id ORDER BY r.id LIMIT 1)
+         FROM tool_calls c JOIN messages m ON m.id = c.message WHERE c.session = ?1 ORDER BY c.id",
+    )?
+    .query_map([session], |row| {
+        Ok(BriefCall {
+            id: row.get(0)?,
+            message: row.get(1)?,
+            tool_use_id: row.get(2)?,
+            name: row.get(3)?,
+            subpath: row.get(4)?,
+            outcome: row.get(5)?,
+        })
+    })?
+    .collect()
+}
+
 /// Gives `each` the calls of five tools that a session itself made, in the order of the messages that
 /// made them: of one transcript, or of all. One input is in memory at a time.
 pub(crate) fn each_of<E: From<rusqlite::Error>>(

@@ -14,23 +14,23 @@ use crate::sdk::ask;
 /// A tree as files by name.
 type Files = &'static [(&'static str, &'static str)];
 
-/// Real runs with checkpoints, and the tree as it is when the rewinds begin.
+/// Real runs with checkpoints, and the tree as they left it.
 const RUNS: [(&str, &str, Files); 3] = [
     (
         "files_sdk",
         "7bcb77cc",
         &[
-            ("new.txt", "what it came to\n"),
-            ("existing.txt", "and this\n"),
+            ("new.txt", "new line ONE\n"),
+            ("existing.txt", "ALPHA\nBETA\nGAMMA\nby bash\n"),
             ("other.txt", "o\n"),
         ],
     ),
     (
         "parallel",
         "3fbd77ca",
-        &[("a.txt", "last\n"), ("b.txt", "last\n")],
+        &[("a.txt", "A1\nA2\nA3\n"), ("b.txt", "B1\n")],
     ),
-    ("kill_in_tool", "ea2cf951", &[("one.txt", "last\n")]),
+    ("kill_in_tool", "ea2cf951", &[("one.txt", "1\n")]),
 ];
 
 fn lay(moved: &Moved, files: Files) {
@@ -76,17 +76,22 @@ fn the_client_rewinds_an_exported_fork_to_the_same_tree() {
 fn compare(moved: &Moved, session: &Session, files: Files) {
     let out = moved.test.path("exported");
     export_config_folder(&out, std::slice::from_ref(session)).unwrap();
+    let mut changed = 0;
     for prompt in prompts(session) {
         lay(moved, files);
         let before = tree(&moved.work);
         let report = rewind(session, &prompt);
         let ours = tree(&moved.work);
-        assert_ne!(ours, before, "{prompt} {report:?}");
-        session.undo(None).unwrap();
+        assert_eq!(report.conflicts, Vec::<std::path::PathBuf>::new());
+        if report.operation.is_some() {
+            changed += usize::from(ours != before);
+            session.undo(None).unwrap();
+        }
         assert_eq!(tree(&moved.work), before, "{prompt}");
         rewound_by_the_client(&out, &moved.work, session, &prompt);
         assert_eq!(tree(&moved.work), ours, "{prompt} {report:?}");
     }
+    assert!(changed > 0);
 }
 
 #[test]

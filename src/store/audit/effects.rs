@@ -167,7 +167,9 @@ pub(super) fn effect(
     if row.before.is(&deed.after) {
         return Ok((Effect::Nothing, None));
     }
-    let at = chain.iter().position(|other| other.id == row.id);
+    // Of a change that two transcripts tell of one stands in the chain.
+    let place = |is_it: &dyn Fn(&ChangeRow) -> bool| chain.iter().position(is_it);
+    let at = place(&|other| other.id == row.id).or_else(|| place(&|other| is_copy(row, other)));
     let later = &chain[at.map_or(0, |at| at + 1)..];
     let is_newer = |other: &&ChangeRow| at.is_some() || other.id > row.id;
     let later = steps(later.iter().filter(is_newer));

@@ -2,7 +2,8 @@
 //!
 //! Lines that a state shares with the one before it keep their origin; the others belong to the
 //! change that left it, or to somebody outside if they were found ahead of a change. A rewind writes
-//! nothing of its own: lines come back with the origin that they had. What another path loses in the
+//! nothing of its own: lines come back with the origin that they had; so they do by an imported change
+//! that nobody in the session made, whose other lines are somebody's outside. What another path loses in the
 //! same call or turn, and this one holds mostly from then on, was moved here with its lines.
 
 use std::collections::{HashMap, HashSet};
@@ -12,6 +13,7 @@ use super::contents::Contents;
 use super::effects::in_order;
 use crate::error::Result;
 use crate::model::ChangeSource;
+use crate::store::checkpoints::is_imported;
 use crate::tables::audit::{left_elsewhere, losses, lost};
 use crate::tables::file_changes::{self, ChangeRow};
 use crate::tables::file_states::{PathRow, StateRow};
@@ -82,6 +84,11 @@ impl Version {
     }
 }
 
+/// Whether nobody in the session made a change: its transcript tells of no call that could.
+fn is_nobodys(change: &ChangeRow) -> bool {
+    is_imported(change) && change.turn.is_none() && change.tool_use_id.is_none()
+}
+
 /// Where a replay has come to.
 #[derive(Clone, Debug)]
 pub(super) struct Replayed {
@@ -120,7 +127,9 @@ impl<'c, 'd> Replay<'c, 'd> {
         // What rewinds brought back is remembered, as it was when it was last there.
         let restored: HashSet<i64> = chain
             .iter()
-            .filter(|change| ChangeSource::from_word(&change.source).restores())
+            .filter(|change| {
+                ChangeSource::from_word(&change.source).restores() || is_nobodys(change)
+            })
             .filter_map(|change| change.after.as_ref()?.blob())
             .collect();
         let mut known: HashMap<i64, Version> = HashMap::new();
@@ -205,11 +214,13 @@ impl<'c, 'd> Replay<'c, 'd> {
             });
         };
         let restores = ChangeSource::from_word(&change.source).restores();
+        let is_nobodys = is_nobodys(change);
         let whose = match &before.state {
             StateRow::NotKept { .. } => Whose::NotKept(change.id),
+            _ if is_nobodys => Whose::Outside(change.id),
             _ => Whose::Change(change.id),
         };
-        let brought_back = known.get(&blob).filter(|_| restores);
+        let brought_back = known.get(&blob).filter(|_| restores || is_nobodys);
         let version = match (brought_back, before.version) {
             (Some(version), _) => version.clone(),
             (None, Some(here)) if here.content == content => here,
@@ -240,6 +251,9 @@ impl<'c, 'd> Replay<'c, 'd> {
         content: &Rc<[u8]>,
         exact: bool,
     ) -> Result<Option<Version>> {
+        if is_nobodys(change) {
+            return Ok(None);
+        }
         if let Some(known) = self.moves.get(&change.id) {
             return Ok(known.clone());
         }

@@ -121,14 +121,15 @@ pub(in crate::store) fn is_imported(change: &ChangeRow) -> bool {
 }
 
 /// Whether an imported change is told of in another transcript too: the client copies a session's
-/// records when it forks it.
+/// records when it forks it, with the calls' ids.
 pub(in crate::store) fn is_copy(change: &ChangeRow, other: &ChangeRow) -> bool {
     is_imported(change)
         && is_imported(other)
         && change.session != other.session
         && change.path == other.path
         && change.before_ms == other.before_ms
-        && change.before == other.before
+        && change.tool_use_id == other.tool_use_id
+        && (change.before == other.before || change.before.is(&other.before))
 }
 
 /// Whether a change came at a restore point or after it.

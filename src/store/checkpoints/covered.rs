@@ -50,6 +50,11 @@ const HARMLESS: [&str; 27] = [
     "WebSearch",
 ];
 
+/// Whether a tool of the client is known to change nothing outside the conversation.
+pub(crate) fn is_harmless(tool: &str) -> bool {
+    HARMLESS.contains(&tool)
+}
+
 /// What happened since the point and is not taken back, by tool; for an undo nothing is said.
 pub(super) fn not_covered(db: &Connection, ground: &Ground, aim: &Aim) -> Result<Vec<NotCovered>> {
     let Aim::Point { point, .. } = aim else {
@@ -97,7 +102,7 @@ pub(super) fn not_covered(db: &Connection, ground: &Ground, aim: &Aim) -> Result
             }
             let is_covered = captured.contains(call.tool_use_id.as_str());
             if is_covered
-                || HARMLESS.contains(&call.name.as_str())
+                || is_harmless(&call.name)
                 || never_ran(db, &call)?
                 || is_noted(db, &call, place, &noted)?
             {

@@ -47,6 +47,7 @@ pub(crate) use at_prompts::{AtPrompt, at_prompts};
 pub(crate) use binding::launched_by;
 pub(super) use capture::seen_late;
 pub(super) use changes::{Sight, first_forked, is_copy, is_imported};
+pub(crate) use covered::is_harmless;
 pub(super) use note::notes;
 pub(crate) use paths::resolve_path;
 pub(super) use points::text_of;

@@ -1,5 +1,6 @@
 //! Claude Code's checkpoints after an import: sessions in a folder of the test's own.
 
+mod calls;
 mod client;
 mod edits;
 mod laws;

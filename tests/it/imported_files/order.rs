@@ -49,10 +49,13 @@ fn a_sub_agents_transcript_that_comes_later_takes_its_place_b104() {
     moved.transcript(&format!("{ID}.jsonl"), &lines.entries);
     moved.import();
     let row = |turn: &str, after: &str| ["a.txt", turn, "file", after].map(String::from);
-    assert_eq!(rows(&moved.test.store), [row("u2", "")]);
+    assert_eq!(rows(&moved.test.store), [row("u2", "file")]);
     moved.transcript(&format!("{ID}/subagents/agent-ag1.jsonl"), &agent.entries);
     moved.import();
-    assert_eq!(rows(&moved.test.store), [row("u1", "file"), row("u2", "")]);
+    assert_eq!(
+        rows(&moved.test.store),
+        [row("u1", "file"), row("u2", "file")]
+    );
     moved.write("a.txt", "by main\n");
     let session = moved.test.only_session();
     rewind(&session, "u1");
@@ -186,4 +189,129 @@ fn what_hooks_captured_is_not_told_twice() {
         .map(|what| (what.what.as_str(), what.count))
         .collect();
     assert_eq!(counted, [("Write", 1)], "{report:?}");
+}
+
+#[test]
+fn what_the_client_noted_after_a_rewind_made_here_is_that_rewind() {
+    let moved = Moved::empty();
+    let mut lines = Lines::new(&moved.work);
+    lines.prompt("u1");
+    lines.snapshot("u1", json!({}));
+    lines.write("t1", "a.txt", Some("0\n"), "1\n");
+    lines.delta("u1", "a.txt", Some("a@v1"));
+    moved.backup(ID, "a@v1", "0\n");
+    moved.transcript(&format!("{ID}.jsonl"), &lines.entries);
+    moved.import();
+    moved.write("a.txt", "1\n");
+    let session = moved.test.only_session();
+    rewind(&session, "u1");
+    lines.prompt("u2");
+    lines.snapshot("u2", json!({"a.txt": {"backupFileName": "a@v1"}}));
+    lines.write("t2", "a.txt", Some("0\n"), "2\n");
+    moved.transcript(&format!("{ID}.jsonl"), &lines.entries);
+    let report = moved.import();
+    assert_eq!((report.file_changes, report.notes), (1, Vec::new()));
+    moved.write("a.txt", "2\n");
+    for point in ["u2", "t2", "u1"] {
+        rewind(&session, point);
+        assert_eq!(moved.read("a.txt").as_deref(), Some("0\n"), "{point}");
+        session.undo(None).unwrap();
+    }
+}
+
+/// A session that wrote a file twice in a turn, and whose first backup is missing.
+fn twice(moved: &Moved) {
+    let mut lines = Lines::new(&moved.work);
+    lines.prompt("u1");
+    lines.snapshot("u1", json!({}));
+    lines.write("t1", "a.txt", Some("0\n"), "1\n");
+    lines.delta("u1", "a.txt", Some("a@v1"));
+    lines.write("t2", "a.txt", Some("1\n"), "2\n");
+    lines.prompt("u2");
+    lines.snapshot("u2", json!({"a.txt": {"backupFileName": "a@v2"}}));
+    moved.backup(ID, "a@v2", "2\n");
+    moved.transcript(&format!("{ID}.jsonl"), &lines.entries);
+    moved.import();
+    moved.write("a.txt", "2\n");
+}
+
+#[test]
+fn calls_take_the_place_of_a_turns_change_once_its_beginning_is_known() {
+    let moved = Moved::empty();
+    twice(&moved);
+    let row = |before: &str| ["a.txt", "u1", before, "file"].map(String::from);
+    assert_eq!(rows(&moved.test.store), [row("not_kept")]);
+    moved.backup(ID, "a@v1", "0\n");
+    moved.import();
+    assert_eq!(rows(&moved.test.store), [row("file"), row("file")]);
+    let session = moved.test.only_session();
+    for (point, text) in [("t2", "1\n"), ("u1", "0\n")] {
+        rewind(&session, point);
+        assert_eq!(moved.read("a.txt").as_deref(), Some(text), "{point}");
+        session.undo(None).unwrap();
+    }
+}
+
+#[test]
+fn a_turns_change_stays_one_where_the_file_was_changed_here_since() {
+    let moved = Moved::empty();
+    twice(&moved);
+    let session = moved.test.only_session();
+    session.files().before("here", ["a.txt"]).unwrap();
+    moved.write("a.txt", "3\n");
+    session.files().after("here", ["a.txt"]).unwrap();
+    moved.backup(ID, "a@v1", "0\n");
+    let report = moved.import();
+    assert_eq!((report.file_changes, report.notes), (0, Vec::new()));
+    assert_eq!(rows(&moved.test.store).len(), 2);
+    for (point, text) in [("here", "2\n"), ("u1", "0\n")] {
+        rewind(&session, point);
+        assert_eq!(moved.read("a.txt").as_deref(), Some(text), "{point}");
+        session.undo(None).unwrap();
+    }
+}
+
+#[test]
+fn what_a_sub_agent_of_an_earlier_turn_did_goes_back_with_the_turn_that_it_was_done_in() {
+    let moved = Moved::empty();
+    let mut lines = Lines::new(&moved.work);
+    for (version, text) in [(1, "0\n"), (2, "1\n"), (3, "by agent\n")] {
+        moved.backup(ID, &format!("a@v{version}"), text);
+    }
+    let file = |version: u32| json!({"a.txt": {"backupFileName": format!("a@v{version}")}});
+    lines.prompt("u1");
+    lines.snapshot("u1", json!({}));
+    lines.write("t1", "a.txt", Some("0\n"), "1\n");
+    lines.delta("u1", "a.txt", Some("a@v1"));
+    lines.call(
+        "launch",
+        "Agent",
+        json!({"prompt": "work"}),
+        "launched",
+        None,
+    );
+    lines.prompt("u2");
+    lines.snapshot("u2", file(2));
+    let mut agent = Lines::of_agent(&moved.work, "ag1", "turn of u1", lines.clock());
+    let path = json!(moved.work.join("a.txt"));
+    let read = json!({"file_path": path});
+    agent.call("a1", "Read", read, "1\t1\n2\t", None);
+    let write = json!({"file_path": path, "content": "by agent\n"});
+    agent.call("a2", "Write", write, "updated", None);
+    lines.wait_until(agent.clock());
+    lines.prompt("u3");
+    lines.snapshot("u3", file(3));
+    moved.transcript(&format!("{ID}.jsonl"), &lines.entries);
+    moved.transcript(&format!("{ID}/subagents/agent-ag1.jsonl"), &agent.entries);
+    moved.import();
+    let row = |turn: &str| ["a.txt", turn, "file", "file"].map(String::from);
+    // The client's checkpoint of the second turn holds the file as it was before the sub-agent.
+    assert_eq!(rows(&moved.test.store), [row("u1"), row("u2")]);
+    moved.write("a.txt", "by agent\n");
+    let session = moved.test.only_session();
+    for (point, text) in [("u2", "1\n"), ("u1", "0\n")] {
+        let report = rewind(&session, point);
+        assert_eq!(moved.read("a.txt").as_deref(), Some(text), "{report:?}");
+        session.undo(None).unwrap();
+    }
 }

@@ -1,5 +1,5 @@
 //! The edits that a session's transcripts tell of: where they stand among the client's checkpoints,
-//! and, of those that no checkpoint covers, what they did.
+//! and what they did.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -79,9 +79,7 @@ pub(super) fn edits(
             };
             let place = launch.unwrap_or_default();
             let launched = place.message.map_or(0, |at| before(&recorded.points, at));
-            let by_clock = recorded
-                .points
-                .partition_point(|point| point.at_ms <= at_ms);
+            let by_clock = recorded.behind(at_ms);
             let place = Bound {
                 call: Some(call.id),
                 ..place
@@ -112,7 +110,7 @@ fn tools() -> [&'static str; 5] {
 }
 
 /// How many of the noted prompts stand before a message, or are it.
-fn before(points: &[Noted], message: i64) -> usize {
+pub(super) fn before(points: &[Noted], message: i64) -> usize {
     points.partition_point(|point| point.message <= message)
 }
 
@@ -171,8 +169,8 @@ impl<'a> Contents<'a> {
             let followed = self.follow(&edit.subpath)?;
             self.followed.insert(edit.subpath.clone(), followed);
         }
-        let followed = self.followed.get_mut(&edit.subpath);
-        Ok(followed.and_then(|edits| edits.remove(&edit.call)))
+        let followed = self.followed.get(&edit.subpath);
+        Ok(followed.and_then(|edits| edits.get(&edit.call).cloned()))
     }
 
     /// Follows what a sub-agent read and wrote.

@@ -6,11 +6,12 @@
 //! unless the session has rewound or changed files here meanwhile: then it is left out, and reported
 //! as not covered like any call of which nothing is kept.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use super::Made;
 use super::edited::{Contents, Edited};
-use super::{Made, Wanted, What};
+use super::wanted::{Before, Ends, Wanted, What};
 use crate::db::Tx;
 use crate::error::Result;
 use crate::store::keep_content;
@@ -27,7 +28,7 @@ type Key<'a> = (Option<i64>, Option<i64>, &'a PathRow);
 
 fn key(wanted: &Wanted) -> Key<'_> {
     match &wanted.what {
-        What::Edit(edit) => (Some(edit.call), None, &wanted.path),
+        What::Edit(edit, _) => (Some(edit.call), None, &wanted.path),
         What::Between { .. } => (None, wanted.place.message, &wanted.path),
     }
 }
@@ -44,14 +45,12 @@ pub(super) fn reconcile(
     tx: &Tx<'_>,
     session: i64,
     wanted: Vec<Wanted>,
+    (stored, own): (&[ChangeRow], &[ChangeRow]),
     mut contents: Contents<'_>,
     made: &mut Made,
 ) -> Result<()> {
     let begun = Instant::now();
-    let (stored, own): (Vec<ChangeRow>, Vec<ChangeRow>) = file_changes::of_session(tx, session)?
-        .into_iter()
-        .partition(|change| change.source == "import");
-    let own = Own::of(&own);
+    let own = Own::of(own);
     let mut by_key: HashMap<Key<'_>, &ChangeRow> =
         stored.iter().map(|row| (key_of(row), row)).collect();
     let mut found: Vec<Option<&ChangeRow>> = wanted
@@ -65,7 +64,10 @@ pub(super) fn reconcile(
             is_it.then(|| by_key.remove(&key)).flatten()
         })
         .collect();
-    let mut dropped: Vec<&ChangeRow> = by_key.into_values().collect();
+    // What cannot be told anew behind what was done here stays as it was told.
+    let (kept, mut dropped): (Vec<&ChangeRow>, Vec<&ChangeRow>) =
+        by_key.into_values().partition(|row| own.follows(row));
+    let kept: HashSet<&PathRow> = kept.iter().map(|row| &row.path).collect();
     // From where on something new may be stored.
     let mut free = 0;
     if let Some(at) = out_of_order(&found) {
@@ -85,9 +87,11 @@ pub(super) fn reconcile(
     for (wanted, row) in wanted.iter().zip(&found) {
         match (&wanted.what, row) {
             (What::Between { before, after }, Some(row)) => {
-                update(tx, row, before, after.as_ref())?;
+                let before = resolve(tx, before)?.unwrap_or_else(|| row.before.clone());
+                update(tx, row, &before, after.as_ref())?;
             }
-            (What::Edit(_), Some(row)) => made.untold += is_untold(&row.before),
+            (What::Edit(_, Some(ends)), Some(row)) => update_ends(tx, row, ends)?,
+            (What::Edit(_, None), Some(row)) => made.untold += is_untold(&row.before),
             (_, None) => {}
         }
     }
@@ -96,7 +100,8 @@ pub(super) fn reconcile(
             continue;
         }
         if at < free || own.is_behind(wanted) {
-            made.left_out += u64::from(!wanted.is_last() && !own.tells_of(wanted));
+            let is_told = wanted.is_last() || own.tells_of(wanted) || kept.contains(&wanted.path);
+            made.left_out += u64::from(!is_told && !wanted.may_be_of_here());
             continue;
         }
         if begun.elapsed() > GROUP_TIME && made.changes > 0 {
@@ -132,6 +137,11 @@ impl<'a> Own<'a> {
 
     fn rows(&self, path: &PathRow) -> impl Iterator<Item = &&'a ChangeRow> {
         self.by_path.get(path).into_iter().flatten()
+    }
+
+    /// Whether something here was recorded behind a stored change of the same file.
+    fn follows(&self, row: &ChangeRow) -> bool {
+        self.rows(&row.path).any(|own| own.id > row.id)
     }
 
     /// Whether something here came behind a change that is told of, or may be that very change. What
@@ -206,6 +216,36 @@ fn update(
     Ok(())
 }
 
+/// The state that a change is told to have found; `None` if it is the end of calls that are not stored.
+fn resolve(tx: &Tx<'_>, before: &Before) -> Result<Option<StateRow>> {
+    Ok(match before {
+        Before::Noted(state) => Some(state.clone()),
+        Before::Left(hash) => {
+            let blob = blobs::find(tx, hash)?;
+            blob.map(|blob| StateRow::File { blob, mode: None })
+        }
+    })
+}
+
+/// Says anew which modes checkpoints tell around a call, as its neighbours are known better now.
+fn update_ends(tx: &Tx<'_>, row: &ChangeRow, ends: &Ends) -> Result<()> {
+    let told = |noted: &Option<StateRow>, stored: &StateRow| match (noted, stored) {
+        (Some(noted), _) => noted.clone(),
+        (None, StateRow::File { blob, .. }) => StateRow::File {
+            blob: *blob,
+            mode: None,
+        },
+        (None, stored) => stored.clone(),
+    };
+    let before = told(&ends.before, &row.before);
+    let after = row.after.as_ref().map(|after| told(&ends.after, after));
+    if row.before != before || row.after != after {
+        let after = after.as_ref().zip(row.after_ms);
+        file_changes::set_states(tx, row.id, &before, after)?;
+    }
+    Ok(())
+}
+
 fn insert(
     tx: &Tx<'_>,
     session: i64,
@@ -214,15 +254,25 @@ fn insert(
     made: &mut Made,
 ) -> Result<()> {
     let (before, after, edit) = match &wanted.what {
-        What::Between { before, after } => (before.clone(), after.clone(), None),
-        What::Edit(edit) => {
-            let (before, after) = states(tx, edit, contents)?;
-            (before, after.map(|after| (after, edit.at_ms)), Some(edit))
+        What::Between { before, after } => {
+            let Some(before) = resolve(tx, before)? else {
+                return Ok(());
+            };
+            (before, after.clone(), None)
+        }
+        What::Edit(edit, ends) => {
+            let (before, after) = states(tx, edit, ends.as_ref(), contents)?;
+            (
+                before,
+                after.map(|after| (after, edit.at_ms)),
+                Some((edit, ends)),
+            )
         }
     };
-    if edit.is_some() {
+    if let Some((_, None)) = edit {
         made.untold += is_untold(&before);
     }
+    let edit = edit.map(|(edit, _)| edit);
     let Bound { turn, message, .. } = wanted.place;
     let seen_message = message.or(turn).or(edit.map(|edit| edit.message));
     file_changes::insert(
@@ -254,12 +304,19 @@ fn is_untold(before: &StateRow) -> u64 {
     u64::from(matches!(before, StateRow::NotKept { .. }))
 }
 
-/// The states before and after an edit. A transcript tells no modes.
+/// The states before and after an edit. A transcript tells no modes, and checkpoints some.
 fn states(
     tx: &Tx<'_>,
     edit: &Edited,
+    ends: Option<&Ends>,
     contents: &mut Contents<'_>,
 ) -> Result<(StateRow, Option<StateRow>)> {
+    let (noted_before, noted_after) = ends.map_or((None, None), |ends| {
+        (ends.before.clone(), ends.after.clone())
+    });
+    if let (Some(before), Some(after)) = (&noted_before, &noted_after) {
+        return Ok((before.clone(), Some(after.clone())));
+    }
     let file = |text: &str| -> Result<StateRow> {
         Ok(StateRow::File {
             blob: keep_content(tx, text.as_bytes())?,
@@ -267,14 +324,19 @@ fn states(
         })
     };
     let told = contents.of(edit)?;
-    let after = match told.as_ref().and_then(|told| told.after.as_deref()) {
-        Some(after) => Some(file(after)?),
-        None => None,
+    let after = match (
+        noted_after,
+        told.as_ref().and_then(|told| told.after.as_deref()),
+    ) {
+        (Some(after), _) => Some(after),
+        (None, Some(after)) => Some(file(after)?),
+        (None, None) => None,
     };
-    let before = match told.map_or(Was::Unknown, |told| told.before) {
-        Was::Absent => StateRow::Absent,
-        Was::Content(text) => file(&text)?,
-        Was::Unknown => StateRow::NotKept {
+    let before = match (noted_before, told.map_or(Was::Unknown, |told| told.before)) {
+        (Some(before), _) => before,
+        (None, Was::Absent) => StateRow::Absent,
+        (None, Was::Content(text)) => file(&text)?,
+        (None, Was::Unknown) => StateRow::NotKept {
             why: "the transcript does not tell what was there before the edit".to_owned(),
         },
     };

@@ -96,6 +96,11 @@ impl Recorded {
         Ok(found)
     }
 
+    /// How many prompts had been noted at this time.
+    pub(super) fn behind(&self, at_ms: i64) -> usize {
+        self.points.partition_point(|point| point.at_ms <= at_ms)
+    }
+
     /// The number of a path, if it was ever tracked.
     pub(super) fn number(&self, path: &PathRow) -> Option<u32> {
         self.numbers.get(path).copied()
