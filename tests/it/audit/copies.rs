@@ -211,7 +211,18 @@ fn a_copy_made_behind_all_edits_differs_in_no_file() {
 #[cfg(feature = "cli")]
 #[test]
 fn a_file_whose_end_is_not_known_is_not_said_to_be_no_text() {
-    let program = crate::kit::Turnkeep::with(RUN);
-    let told = program.run(&["compare", "63ee", "b132"]).out;
-    assert!(told.contains("f.txt  not known  changed by 63ee"), "{told}");
+    let desk = super::cli::Desk::new();
+    let fork = desk
+        .session("a")
+        .fork(&turnkeep::ForkOptions::new().id("b"))
+        .unwrap();
+    // A call that is not over.
+    let path = desk.program.folder.path().canonicalize().unwrap();
+    fork.files()
+        .before("open", [path.join("list.txt")])
+        .unwrap();
+    let told = desk.run(&["compare", "a", "b"]).out;
+    assert!(told.contains("list.txt  not known  changed by b"), "{told}");
+    let end = desk.run(&["compare", "b", "a"]).out;
+    assert!(end.contains("list.txt  not known"), "{end}");
 }
