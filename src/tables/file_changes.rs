@@ -1,5 +1,9 @@
 //! `file_changes`: what one tool call, or one rewind, did to one path.
 
+mod removing;
+
+pub(crate) use removing::{blobs_of, delete_behind, delete_imported};
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -231,13 +235,6 @@ pub(crate) fn set_states(
     Ok(())
 }
 
-/// Removes an imported change.
-pub(crate) fn delete_imported(tx: &Tx<'_>, id: i64) -> Result<()> {
-    tx.prepare_cached("DELETE FROM file_changes WHERE id = ?1 AND source = 'import'")?
-        .execute([id])?;
-    Ok(())
-}
-
 /// The changes that a session recorded for one call, in order.
 pub(crate) fn of_call(db: &Connection, session: i64, tool_use_id: &str) -> Result<Vec<ChangeRow>> {
     db.prepare_cached(&format!(
@@ -395,16 +392,6 @@ pub(crate) fn others_below(
     .optional()
 }
 
-/// The blobs that the changes of a session name.
-pub(crate) fn blobs_of(db: &Connection, session: i64) -> Result<Vec<i64>> {
-    db.prepare_cached(
-        "SELECT before_blob FROM file_changes WHERE session = ?1 AND before_blob IS NOT NULL
-         UNION SELECT after_blob FROM file_changes WHERE session = ?1 AND after_blob IS NOT NULL",
-    )?
-    .query_map([session], |row| row.get(0))?
-    .collect()
-}
-
 /// How many bytes the contents take up that a session's changes and rewinds name.
 pub(crate) fn stored_bytes(db: &Connection, session: i64) -> Result<u64> {
     db.prepare_cached(
@@ -420,22 +407,4 @@ pub(crate) fn stored_bytes(db: &Connection, session: i64) -> Result<u64> {
     .query_row([session], |row| {
         Ok(row.get::<_, i64>(0)?.unsigned_abs())
     })
-}
-
-/// Removes the changes of a session that no fork shows: those of messages behind `shown_until` in the
-/// main transcript, and what rewinds from the operation `forked` on did; or all.
-pub(crate) fn delete_behind(
-    tx: &Tx<'_>,
-    session: i64,
-    shown_until: Option<i64>,
-    forked: i64,
-) -> Result<()> {
-    tx.prepare_cached(
-        "DELETE FROM file_changes WHERE session = ?1
-           AND (?2 IS NULL OR operation > ?3 OR NOT EXISTS (
-               SELECT 1 FROM messages m WHERE m.id = file_changes.message
-                 AND (m.session <> ?1 OR (m.subpath = '' AND m.seq <= ?2))))",
-    )?
-    .execute(params![session, shown_until, forked])?;
-    Ok(())
 }

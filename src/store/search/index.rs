@@ -23,8 +23,8 @@ use crate::transcript::search::texts::{Field, Text, paths, texts};
 use crate::transcript::search::words::{each_word, humps, words};
 
 /// When a step ends, so that with what it then writes it takes at most 200 ms.
-const STEP_TIME: Duration = Duration::from_millis(40);
-const STEP_BYTES: usize = 640 << 10;
+const STEP_TIME: Duration = Duration::from_millis(32);
+const STEP_BYTES: usize = 512 << 10;
 
 impl Store {
     /// Lets the search index catch up for about `time`, and says how far it has come. A search does
