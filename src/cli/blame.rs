@@ -207,9 +207,10 @@ fn one_line(call: &Call, out: &mut Out, blame: &Blame, number: usize) -> Outcome
         // The fields that name the path, as they are of the whole.
         let mut shown = json!({"line": line, "origin": origin});
         let whole = Blame {
+            path: blame.path.clone(),
+            state: blame.state.clone(),
             lines: Vec::new(),
             origins: Vec::new(),
-            ..blame.clone()
         };
         let whole = serde_json::to_value(&whole).map_err(std::io::Error::other)?;
         for name in ["path", "path_bytes"] {

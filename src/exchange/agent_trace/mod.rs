@@ -163,7 +163,7 @@ fn blame(
     own: &[FileId],
 ) -> Result<Result<Blame, (LeftOutKind, String)>> {
     if recorded {
-        return store.audit().blame(path).map(known);
+        return store.audit().blame_briefly(path, None).map(known);
     }
     // To open and close one of them would drop the locks on it.
     if file_id(path).is_some_and(|id| own.contains(&id)) {
@@ -176,7 +176,7 @@ fn blame(
     if !is_text(&content) {
         return Ok(Err(no_text()));
     }
-    store.audit().blame_content(path, &content).map(Ok)
+    store.audit().blame_briefly(path, Some(&content)).map(Ok)
 }
 
 /// What was recorded last, if all of it is known and has lines.

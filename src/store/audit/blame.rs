@@ -21,7 +21,7 @@ impl Audit {
     /// # Errors
     /// [`Error::NotFound`] if no change of the file is recorded.
     pub fn blame(&self, path: impl AsRef<Path>) -> Result<Blame> {
-        self.blamed(path.as_ref(), None)
+        self.blamed(path.as_ref(), None, false)
     }
 
     /// The same of a content that is given, such as what lies on the disk now: lines that were not
@@ -30,7 +30,7 @@ impl Audit {
     /// # Errors
     /// As [`Audit::blame`].
     pub fn blame_content(&self, path: impl AsRef<Path>, content: &[u8]) -> Result<Blame> {
-        self.blamed(path.as_ref(), Some(content))
+        self.blamed(path.as_ref(), Some(content), false)
     }
 
     /// The model that made the call of a change, as its message names it.
@@ -38,10 +38,16 @@ impl Audit {
         self.db().read(|db| Ok(model_of(db, change)?))
     }
 
-    fn blamed(&self, path: &Path, given: Option<&[u8]>) -> Result<Blame> {
+    /// The same, of what is given or else of what was recorded last, without the lines and the effect of
+    /// each change.
+    pub(crate) fn blame_briefly(&self, path: &Path, given: Option<&[u8]>) -> Result<Blame> {
+        self.blamed(path, given, true)
+    }
+
+    fn blamed(&self, path: &Path, given: Option<&[u8]>, brief: bool) -> Result<Blame> {
         let path = seen_from(None, path)?;
         self.db().read(|db| {
-            let mut teller = Teller::new(db, None, false);
+            let mut teller = Teller::new(db, None, brief);
             let replayed = Replay::new(&teller.contents).path(&PathRow::of(&path), None)?;
             let replayed = replayed.ok_or_else(|| Error::NotFound {
                 what: "recorded change of the file",

@@ -160,11 +160,17 @@ impl Look<'_> {
             _ => self.ends.change.max(cursor.change),
         };
         self.has_more |= is_full;
+        // Without such a question the tables chose these rows already.
+        let asks_late = self.filter.tool.is_some() || self.filter.turn.is_some();
         for row in rows {
             if waits(&row) {
                 open.insert(row.id);
             }
-            if shows(&row)? {
+            let is_shown = match asks_late {
+                true => shows(&row)?,
+                false => question.means(&copies, sight.as_ref(), &row)?,
+            };
+            if is_shown {
                 told.push(row);
             }
         }

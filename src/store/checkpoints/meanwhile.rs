@@ -29,7 +29,8 @@ pub(super) struct Meanwhile<'a> {
     db: &'a Connection,
     call: (i64, &'a str),
     since: Option<Since>,
-    theirs: Vec<(i64, PathRow)>,
+    /// How many files each of the others changed, in the order in which they were met.
+    theirs: Vec<(i64, usize)>,
 }
 
 impl<'a> Meanwhile<'a> {
@@ -58,7 +59,14 @@ impl<'a> Meanwhile<'a> {
             return Ok(Own::Unknown);
         }
         if others.iter().any(met) {
-            self.theirs.push((last.session, path.clone()));
+            match self
+                .theirs
+                .iter_mut()
+                .find(|(known, _)| *known == last.session)
+            {
+                Some((_, count)) => *count += 1,
+                None => self.theirs.push((last.session, 1)),
+            }
             return Ok(Own::Nothing);
         }
         Ok(last.after.clone().map_or(Own::Unknown, Own::From))
@@ -66,14 +74,7 @@ impl<'a> Meanwhile<'a> {
 
     /// Says what others did in a folder.
     pub(super) fn warn(self, root: &PathRow, watched: &mut Watched) -> Result<()> {
-        let mut told: Vec<(i64, usize)> = Vec::new();
-        for (session, _) in &self.theirs {
-            match told.iter_mut().find(|(known, _)| known == session) {
-                Some((_, count)) => *count += 1,
-                None => told.push((*session, 1)),
-            }
-        }
-        for (session, count) in told {
+        for &(session, count) in &self.theirs {
             let who = self.name(session)?;
             watched.warnings.push(format!(
                 "{count} file(s) were changed by {who} meanwhile, and are recorded as its own"

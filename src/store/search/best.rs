@@ -5,14 +5,13 @@ use std::ops::ControlFlow;
 use rusqlite::Connection;
 
 use super::judge::Judge;
-use super::newest::is_short;
+use super::newest::short_and_rest;
 use super::{Found, RANKED};
 use crate::error::Result;
 use crate::model::SearchCursor;
 use crate::model::search::At;
 use crate::tables::messages;
 use crate::tables::search::{self, Asked, Hit, Span, expression};
-use crate::transcript::search::ask::Term;
 use crate::transcript::search::snippet::{Counts, count};
 use crate::transcript::search::texts::texts;
 
@@ -70,7 +69,7 @@ pub(super) fn best(
 /// Of the newest messages those in which the short beginnings stand too, each with how well it answers;
 /// `None` where there are none of them, or too few for that.
 fn read(db: &Connection, asked: &Asked<'_>, range: (i64, i64)) -> Result<Option<Vec<(i64, f64)>>> {
-    let (short, rest): (Vec<Term>, Vec<Term>) = asked.terms.iter().cloned().partition(is_short);
+    let (short, rest) = short_and_rest(asked.terms);
     if short.is_empty() {
         return Ok(None);
     }

@@ -42,7 +42,7 @@ pub(super) fn newest(
         return Ok((Vec::new(), None));
     };
     let range = (first.first, last.last);
-    let (short, rest): (Vec<Term>, Vec<Term>) = asked.terms.iter().cloned().partition(is_short);
+    let (short, rest) = short_and_rest(asked.terms);
     if !short.is_empty() {
         let rest = Asked {
             terms: &rest,
@@ -75,8 +75,12 @@ pub(super) fn newest(
     page.shown(judge)
 }
 
-/// Whether the index is slow to tell what begins so.
-pub(super) fn is_short(term: &Term) -> bool {
+/// The terms of which the index is slow to tell what begins so, and the others.
+pub(super) fn short_and_rest(terms: &[Term]) -> (Vec<Term>, Vec<Term>) {
+    terms.iter().cloned().partition(is_short)
+}
+
+fn is_short(term: &Term) -> bool {
     let last_is_short = |words: &Vec<String>| {
         let last = words.last();
         last.is_some_and(|word| word.chars().count() <= SHORT)
