@@ -144,9 +144,11 @@ fn noted(changes: &[ChangeRow], point: &Point) -> HashMap<PathBuf, i64> {
     for change in changes {
         let is_noted = is_imported(change) && change.tool_use_id.is_none();
         if is_noted && changes::is_since(change, point) {
+            // What a turn's last edit left is followed from the checkpoint at its prompt.
+            let from = change.turn.unwrap_or(change.seen_message);
             noted
                 .entry(change.path.path())
-                .or_insert(change.seen_message);
+                .or_insert(from.min(change.seen_message));
         }
     }
     noted

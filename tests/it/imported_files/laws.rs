@@ -326,3 +326,22 @@ proptest! {
         prop_assert_eq!(grown.store.verify().unwrap().findings, []);
     }
 }
+
+#[test]
+fn an_agents_edit_behind_the_turns_own_is_covered_where_its_launch_is_not_named() {
+    let turns = [vec![
+        Deed::Write(0, 0),
+        Deed::Command(0, None),
+        Deed::Delegate(0, 0),
+    ]];
+    let client = Client::play(true, false, &turns);
+    client.write_lines(&client.lines.entries);
+    client.moved.import();
+    let session = client.moved.session(ID);
+    client.lay(&client.disk);
+    let (prompt, disk) = &client.prompts[0];
+    let report = rewind(&session, prompt);
+    assert_eq!(&client.there(), disk);
+    let mut left = report.not_covered.iter();
+    assert!(left.all(|left| left.what == "Bash"), "{report:?}");
+}
